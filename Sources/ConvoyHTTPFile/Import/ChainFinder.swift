@@ -16,11 +16,12 @@ extension ImportedFile {
 }
 
 struct ChainFinder {
-    private var sources: [[UInt8]: String] = [:]
-    private var lengths: [UInt64: Set<Int>] = [:]
+    private var sources: [Substring: String] = [:]
+    /// The lengths of the values with these first bytes.
+    private var lengths: [Substring: Set<Int>] = [:]
     private var cookies: [String: (value: String, source: String)] = [:]
     /// If an earlier request contains a value, the client did not learn the value from a later response.
-    private var known: Set<[UInt8]> = []
+    private var known: Set<Substring> = []
     private static let mostValues = 100_000
     private static let leastBytes = 8
 
@@ -34,7 +35,7 @@ struct ChainFinder {
                 add(field.value, "\(name).response.headers.\(field.name)")
             }
         }
-        if let json = answer.json { add(json, "\(name).response.body.$", depth: 0) }
+        if let json = answer.json { add(json, "\(name).response.body.$") }
     }
 
     private static let common: Set = [
@@ -52,36 +53,26 @@ struct ChainFinder {
         }
     }
 
-    private mutating func add(_ json: JSONValue, _ path: String, depth: Int) {
+    private mutating func add(_ json: JSONValue, _ path: String) {
         guard sources.count < Self.mostValues, path.utf8.count < 200 else { return }
         switch json {
         case .string(let text): add(text, path)
         // A number with few digits may occur in a request by chance.
         case .number(let digits) where digits.utf8.count >= Self.leastBytes: add(digits, path, isNumber: true)
         case .array(let elements):
-            for (place, element) in elements.enumerated() { add(element, "\(path)[\(place)]", depth: depth + 1) }
+            for (place, element) in elements.enumerated() { add(element, "\(path)[\(place)]") }
         case .object(let members):
-            for member in members {
-                guard let step = member.name.jsonStep else { continue }
-                add(member.value, path + step, depth: depth + 1)
-            }
+            for member in members { if let step = member.name.jsonStep { add(member.value, path + step) } }
         case .null, .bool, .number: break
         }
     }
 
     private mutating func add(_ text: String, _ source: String, isNumber: Bool = false) {
-        guard isNumber || text.isDistinctive, !known.contains(Array(text.utf8)) else { return }
-        for form in Set([text, text.percentEncoded]) {
-            let bytes = Array(form.utf8)
-            guard let key = Self.key(bytes[...]), sources[bytes] == nil else { continue }
-            sources[bytes] = source
-            lengths[key, default: []].insert(bytes.count)
+        guard isNumber || text.isDistinctive, !known.contains(text[...]) else { return }
+        for form in Set([text[...], text.percentEncoded[...]]) where sources[form] == nil {
+            sources[form] = source
+            lengths[form.start, default: []].insert(form.utf8.count)
         }
-    }
-
-    private static func key(_ bytes: ArraySlice<UInt8>) -> UInt64? {
-        guard bytes.count >= leastBytes else { return nil }
-        return bytes.prefix(leastBytes).reduce(0) { $0 << 8 | UInt64($1) }
     }
 
     // MARK: Replacing values in requests
@@ -89,61 +80,49 @@ struct ChainFinder {
     mutating func note(_ templates: [Template]) {
         for text in templates.flatMap(\.parts).compactMap(\.string) {
             for isPart in [{ $0.isPartOfValue }, { $0.isWordByte }] as [(UInt8) -> Bool] {
-                for word in text.utf8.split(whereSeparator: { !isPart($0) }) where word.count >= Self.leastBytes {
-                    known.insert(Array(word))
-                }
+                known.formUnion(text.utf8.split { !isPart($0) }.map { Substring($0) })
             }
         }
     }
 
     func replace(in request: inout FileRequest) {
-        request.mapTemplates { $1 == "cookie" ? replacedCookies($0) : $0.mappingText(replaced) }
-    }
-
-    private func replaced(_ text: String) -> Template {
-        guard !sources.isEmpty else { return Template(text) }
-        let bytes = Array(text.utf8)
-        var (template, start, index) = (Template(), 0, 0)
-        while index + Self.leastBytes <= bytes.count {
-            guard bytes[index].isPartOfValue, index == 0 || !bytes[index - 1].isWordByte,
-                let value = value(in: bytes[index...])
-            else {
-                index += 1
-                continue
+        request.mapTemplates { template, field in
+            guard field == "cookie" else { return template.replacing { text, _ in values(in: text) } }
+            return template.replacingCookies { name, value in
+                cookies[name].flatMap { $0.value == value.trimmed ? Template(placeholder: $0.source) : nil }
             }
-            template.append(String(decoding: bytes[start..<index], as: UTF8.self))
-            template.append(Template(placeholder: value.source))
-            index += value.count
-            start = index
         }
-        template.append(String(decoding: bytes[start...], as: UTF8.self))
-        return template
     }
 
-    private func value(in bytes: ArraySlice<UInt8>) -> (count: Int, source: String)? {
-        guard let key = Self.key(bytes), let counts = lengths[key] else { return nil }
-        for count in counts.sorted(by: >) where count <= bytes.count {
-            let endsAtWord = bytes.dropFirst(count).first.map { !$0.isWordByte } ?? true
-            if endsAtWord, let source = sources[Array(bytes.prefix(count))] { return (count, source) }
+    private func values(in text: String) -> [(Substring, Template)] {
+        guard !sources.isEmpty else { return [] }
+        var (found, index, last) = ([(Substring, Template)](), text.startIndex, UInt8(0))
+        while index < text.endIndex {
+            let byte = text.utf8[index]
+            if byte.isPartOfValue, !last.isWordByte, let (value, source) = value(in: text[index...]) {
+                found.append((value, Template(placeholder: source)))
+                (index, last) = (value.endIndex, value.utf8.last ?? byte)
+            } else {
+                text.utf8.formIndex(after: &index)
+                last = byte
+            }
+        }
+        return found
+    }
+
+    private func value(in text: Substring) -> (value: Substring, source: String)? {
+        guard let counts = lengths[text.start] else { return nil }
+        for count in counts.sorted(by: >) where count <= text.utf8.count {
+            let value = Substring(text.utf8.prefix(count))
+            let goesOn = text.utf8.dropFirst(count).first?.isWordByte == true
+            if !goesOn, let source = sources[value] { return (value, source) }
         }
         return nil
     }
+}
 
-    private func replacedCookies(_ template: Template) -> Template {
-        guard let text = template.plainText else { return template }
-        var result = Template()
-        for (place, pair) in text.split(separator: ";").map(\.trimmed).enumerated() {
-            if place > 0 { result.append("; ") }
-            let name = pair.prefix { $0 != "=" }
-            if let cookie = cookies[String(name)], pair.dropFirst(name.count + 1) == cookie.value {
-                result.append(name + "=")
-                result.append(Template(placeholder: cookie.source))
-            } else {
-                result.append(pair)
-            }
-        }
-        return result
-    }
+extension Substring {
+    fileprivate var start: Substring { Substring(utf8.prefix(8)) }
 }
 
 extension UInt8 {
@@ -156,25 +135,22 @@ extension String {
         guard (8...8_192).contains(bytes.count), !contains("://"),
             bytes.allSatisfy({ $0.isWordByte || "./+=~:@".utf8.contains($0) }), Set(bytes).count >= 5
         else { return false }
-        let digits = bytes.count { (0x30...0x39).contains($0) }
+        func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+        let digits = bytes.count(where: isDigit)
         let capitals = bytes.dropFirst().count { (0x41...0x5A).contains($0) }
         let letters = bytes.count { (0x41...0x5A).contains($0 & 0xDF) }
         if letters == 0 { return digits == bytes.count && bytes.count >= 9 }
         // A timestamp such as 2024-01-01T00:00:00Z may occur in a request by chance.
-        if bytes.prefix(4).allSatisfy({ (0x30...0x39).contains($0) }), bytes[4] == UInt8(ascii: "-"), digits >= 8,
-            letters <= 3
-        {
-            return false
-        }
+        if bytes.prefix(4).allSatisfy(isDigit), bytes[4] == 0x2D, digits >= 8, letters <= 3 { return false }
         if contains("@") || contains("/") && digits == 0 { return false }
         return digits >= 2 && letters >= 1 || bytes.count >= 20 && capitals >= 3
     }
 
     fileprivate var jsonStep: String? {
-        guard !isEmpty, utf8.allSatisfy({ (0x20..<0x7F).contains($0) && !"{}'\"\\".utf8.contains($0) }) else {
+        guard let first, utf8.allSatisfy({ (0x20..<0x7F).contains($0) && !"{}'\"\\".utf8.contains($0) }) else {
             return nil
         }
-        let isShort = utf8.first.map { !(0x30...0x39).contains($0) && $0 != 0x2D } == true
-        return isShort && utf8.allSatisfy(\.isWordByte) ? ".\(self)" : "['\(self)']"
+        let isShort = !"0123456789-".contains(first) && utf8.allSatisfy(\.isWordByte)
+        return isShort ? ".\(self)" : "['\(self)']"
     }
 }

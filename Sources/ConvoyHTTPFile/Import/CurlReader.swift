@@ -2,7 +2,6 @@ import Convoy
 
 struct CurlReader {
     private var file = ImportedFile()
-    private var otherCount = 0
 
     static func read(_ text: String) throws(Defect) -> ImportedFile {
         let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" || $0 == "\r" }
@@ -15,39 +14,34 @@ struct CurlReader {
                 ? Defect("this is an .http file already", "give it to convoy run")
                 : Defect("no line begins with curl", ImportedFile.kinds)
         }
-        var reader = CurlReader()
-        var index = 0
-        while index < lines.count {
-            guard lines[index].startsCommand else {
-                let line = lines[index].trimmed
-                if !line.isEmpty, !line.hasPrefix("#") { reader.otherCount += 1 }
-                index += 1
-                continue
-            }
-            index = reader.readCommand(lines, from: index)
+        var (reader, otherCount) = (CurlReader(), 0)
+        var (rest, number) = (lines.joined(separator: "\n")[...], 1)
+        while !rest.isEmpty {
+            let line = rest.prefix { $0 != "\n" }
+            if !line.startsCommand, !line.trimmed.isEmpty, !line.trimmed.hasPrefix("#") { otherCount += 1 }
+            let end = line.startsCommand ? reader.readCommand(rest, line, number) : line.endIndex
+            number += rest[..<end].count { $0 == "\n" } + 1
+            rest = rest[end...].dropFirst()
         }
-        if reader.otherCount > 0 {
-            let count = reader.otherCount
-            reader.file.notes.append(
-                "omitted: "
-                    + (count == 1 ? "1 line that is not a curl command" : "\(count) lines that are not curl commands"))
+        if otherCount > 0 {
+            let what = otherCount == 1 ? "line that is not a curl command" : "lines that are not curl commands"
+            reader.file.notes.append("omitted: \(otherCount) \(what)")
         }
         return reader.file
     }
 
-    private mutating func readCommand(_ lines: [String], from first: Int) -> Int {
-        let windows = WindowsWords(lines, from: first)
-        let shell = windows.isWindows ? nil : ShellWords(lines, from: first, to: lines.count)
-        let words = shell?.words ?? windows.words
-        if let problem = shell?.problem {
-            file.notes.append("line \(first + 1) is omitted: \(problem.what)")
-            return first + 1
+    private mutating func readCommand(_ text: Substring, _ line: Substring, _ number: Int) -> String.Index {
+        let windows = WindowsWords(text, line)
+        let shell = windows == nil ? ShellWords(text, line: number) : nil
+        guard shell?.problem == nil, let words = windows?.words ?? shell?.words else {
+            file.notes.append("line \(number) is omitted: \(shell?.problem?.what ?? "")")
+            return line.endIndex
         }
         let command = words.dropFirst().prefix { $0.isQuoted || !Self.marks.contains($0.text) }
         for part in command.split(whereSeparator: { !$0.isQuoted && ["--next", "-:"].contains($0.text) }) {
-            read([words[0]] + part, line: first + 1)
+            read([words[0]] + part, line: number)
         }
-        return max(first + 1, shell?.line ?? windows.line)
+        return windows?.end ?? shell?.rest.startIndex ?? text.endIndex
     }
 
     private static let marks: Set = [";", "|", "&", "&&", "||", ">", ">>", "<", "2>&1"]
@@ -57,7 +51,8 @@ struct CurlReader {
         if let last = words.last, last.text.hasSuffix(";"), last.text.contains("://") {
             words[words.count - 1].text.removeLast()
         }
-        let (request, problems) = HTTPFileReader.readCommand(words)
+        let command = CurlCommand(words)
+        let request = command.request
         guard !request.target.parts.isEmpty else {
             return file.notes.append("line \(line) is omitted: the command has no URL")
         }
@@ -68,7 +63,7 @@ struct CurlReader {
         imported.request.target = Template(url.importedURL)
         imported.setMethod(request.method)
         imported.request.title = Word(text: "\(request.method) \(url.urlPath)")
-        imported.notes += problems.map { "omitted: \($0.what)" }
+        imported.notes += command.problems.map { "omitted: \($0.what)" }
         if request.output != nil { imported.notes.append("omitted: the output file; write >> FILE below the request") }
         imported.request.output = nil
         imported.request.fields = []
@@ -103,83 +98,33 @@ extension StringProtocol {
 // Current browsers write `^"`, `^\^"` and `^` before special characters. Older browsers write only `"` and `""`.
 struct WindowsWords {
     private(set) var words: [Word] = []
-    private(set) var line: Int
-    let isWindows: Bool
+    let end: String.Index
 
-    init(_ lines: [String], from first: Int) {
-        line = first
-        let text = lines[first]
-        let behind = text.trimmed.drop { !$0.isWhitespace }.trimmed
+    /// Nil if the command is of another shell.
+    init?(_ text: Substring, _ line: Substring) {
+        let behind = line.trimmed.drop { !$0.isWhitespace }.trimmed
         // In cmd.exe, two quotation marks inside quotes mean one. In other shells they have no effect.
         // A word of two quotation marks is an empty value in every shell.
-        let isPOSIX = text.hasSingleQuoteOutsideDoubleQuotes || text.contains("\\$") || text.last == "\\"
-        let doublesQuotes = (text + " ").replacing(" \"\" ", with: " ").contains("\"\"")
-        isWindows =
-            !behind.hasPrefix("'")
-            && (text.trimmed.lowercased().hasPrefix("curl.exe") || behind.hasPrefix("^\"") || text.last == "^"
-                || !isPOSIX && (text.contains(" ^\"") || doublesQuotes))
-        guard isWindows else { return }
-        read(Self.withoutCarets(lines, &line), at: Position(line: first + 1, column: 1))
-    }
-
-    private static func withoutCarets(_ lines: [String], _ line: inout Int) -> String {
-        var text = ""
-        while line < lines.count {
-            var goesOn = false
-            var characters = lines[line][...]
-            while let character = characters.popFirst() {
-                guard character == "^" else {
-                    text.append(character)
-                    continue
-                }
-                if let next = characters.popFirst() { text.append(next) } else { goesOn = true }
-            }
-            line += 1
-            // A caret escapes the line end. If an empty line follows, the browser has written a line end inside the
-            // text.
-            guard goesOn else { break }
-            if line < lines.count, lines[line].isEmpty {
-                text.append("\n")
-                line += 1
-            }
+        let hasSingleQuote = line.replacing(#/"[^"]*+"?/#, with: "").contains("'")
+        let isPOSIX = hasSingleQuote || line.contains("\\$") || line.last == "\\"
+        let doublesQuotes = (line + " ").replacing(" \"\" ", with: " ").contains("\"\"")
+        guard !behind.hasPrefix("'"),
+            line.trimmed.lowercased().hasPrefix("curl.exe") || behind.hasPrefix("^\"") || line.last == "^"
+                || !isPOSIX && (line.contains(" ^\"") || doublesQuotes)
+        else { return nil }
+        // A caret escapes the line end. If an empty line follows, the browser has written a line end inside the text.
+        let command = text.prefixMatch(of: #/(?:\^\n\n?|\^[^\n]|[^\n])*+/#)?.0 ?? line
+        end = command.endIndex
+        let plain = command.replacing(#/\^(?:\n(\n?)|([^\n]?))/#) { $0.1 ?? $0.2 ?? "" }
+        words = plain.matches(of: #/(?:\\["\\]|"(?:\\["\\]|""|[^"])*+"?|[^\s"])++/#).map { match in
+            var word = Word(text: "")
+            word.text = String(
+                match.0.replacing(#/\\(["\\])|"((?:\\["\\]|""|[^"])*+)"?/#) { piece -> Substring in
+                    guard let inner = piece.2 else { return piece.1 ?? "" }
+                    word.isQuoted = true
+                    return inner.replacing(#/\\(["\\])|""/#) { $0.1 ?? "\"" }
+                })
+            return word
         }
-        return text
-    }
-
-    private mutating func read(_ text: String, at position: Position) {
-        let characters = Array(text)
-        var (word, isWord, isQuoted, index) = ("", false, false, 0)
-        while index < characters.count {
-            let character = characters[index]
-            let next = index + 1 < characters.count ? characters[index + 1] : nil
-            index += 1
-            switch character {
-            case "\\" where next == "\"" || next == "\\":
-                word.append(next ?? "\\")
-                index += 1
-            case "\"" where isQuoted && next == "\"":
-                word.append("\"")
-                index += 1
-            case "\"":
-                isQuoted.toggle()
-                isWord = true
-            case _ where character.isWhitespace && !isQuoted:
-                if isWord || !word.isEmpty { words.append(Word(text: word, position: position, isQuoted: isWord)) }
-                (word, isWord) = ("", false)
-            default: word.append(character)
-            }
-        }
-        if isWord || !word.isEmpty { words.append(Word(text: word, position: position, isQuoted: isWord)) }
-    }
-}
-
-extension String {
-    fileprivate var hasSingleQuoteOutsideDoubleQuotes: Bool {
-        var isQuoted = false
-        for character in self {
-            if character == "\"" { isQuoted.toggle() }
-            if character == "'", !isQuoted { return true }
-        }
-        return false
     }
 }

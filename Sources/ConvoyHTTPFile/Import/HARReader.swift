@@ -5,6 +5,7 @@ struct HARReader {
     private var file = ImportedFile()
     private let keepsAssets: Bool
     private var omitted: [String: Int] = [:]
+    private var attachmentCount = 0
 
     static func read(_ log: JSONValue, keepsAssets: Bool) throws(Defect) -> ImportedFile {
         guard case .array(let entries)? = log["entries"] else {
@@ -52,16 +53,13 @@ struct HARReader {
     ]
 
     private static func isAsset(_ entry: JSONValue, _ method: String, _ url: String) -> Bool {
-        if let kind = entry["_resourceType"]?.string, assetKinds.contains(kind) { return true }
+        if assetKinds.contains(entry["_resourceType"]?.string ?? "") { return true }
         guard method == "GET" || method == "HEAD" else { return false }
         let type = (entry["response"]?["content"]?["mimeType"]?.string ?? "").lowercased()
-        if ["image/", "font/", "audio/", "video/", "text/css"].contains(where: type.hasPrefix)
-            || type.contains("javascript") || type.contains("font-") || type.hasPrefix("application/wasm")
-        {
-            return true
-        }
         let name = url.urlPath.split(separator: "/").last ?? ""
-        return name.contains(".") && assetEndings.contains(name.split(separator: ".").last?.lowercased() ?? "")
+        return ["image/", "font/", "audio/", "video/", "text/css", "application/wasm"].contains(where: type.hasPrefix)
+            || type.contains("javascript") || type.contains("font-")
+            || name.contains(".") && assetEndings.contains(name.split(separator: ".").last?.lowercased() ?? "")
     }
 
     // MARK: Fields
@@ -98,23 +96,20 @@ struct HARReader {
         let parameters = data["params"]?.elements ?? []
         if text.isEmpty, !parameters.isEmpty { return readParameters(parameters, type, &imported) }
         guard !text.isEmpty else { return }
-        if !type.isEmpty, imported.request.field("content-type") == nil {
-            imported.addField("Content-Type", Template(type))
-        }
+        if !type.isEmpty { imported.setType(type) }
         if (data["encoding"] ?? data["_encoding"])?.string?.lowercased() == "base64" {
             guard let bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters) else {
                 return imported.notes.append("the body is omitted: it is not valid base64")
             }
-            guard let decoded = String(validating: bytes, as: UTF8.self) else { return attach(Array(bytes), &imported) }
+            guard let decoded = String(validating: bytes, as: UTF8.self) else {
+                attachmentCount += 1
+                imported.bytes = Array(bytes)
+                imported.request.body = [.file(FileReference("body-\(attachmentCount).bin"))]
+                return
+            }
             text = decoded
         }
         imported.request.body = [.text(Template(text))]
-    }
-
-    private mutating func attach(_ bytes: [UInt8], _ imported: inout ImportedRequest) {
-        let path = "body-\(file.attachments.count + 1).bin"
-        file.attachments.append(ImportedFile.Attachment(path: path, bytes: bytes))
-        imported.request.body = [.file(FileReference(path))]
     }
 
     private func readParameters(_ parameters: [JSONValue], _ type: String, _ imported: inout ImportedRequest) {
@@ -129,33 +124,24 @@ struct HARReader {
             return imported.request.setParts(parts)
         }
         imported.setForm(
-            parameters.map { parameter in
-                // Some browsers record these values percent-encoded, so existing escapes are not encoded again.
-                let values = ["name", "value"].map { parameter[$0]?.scalarText ?? "" }
-                return (Template(values[0].formEncoded), Template(values[1].formEncoded))
-            })
+            // Some browsers record these values percent-encoded, so existing escapes are not encoded again.
+            parameters.map { field in ["name", "value"].map { Template((field[$0]?.scalarText ?? "").formEncoded) } })
     }
 
     private static func answer(_ response: JSONValue) -> ImportedAnswer {
-        var answer = ImportedAnswer()
-        answer.fields = pairs(response["headers"])
-        guard let content = response["content"], let text = content["text"]?.string else { return answer }
-        var bytes = Array(text.utf8)
-        if content["encoding"]?.string?.lowercased() == "base64" {
+        let text = response["content"]?["text"]?.string ?? ""
+        var bytes = text.looksLikeJSON ? Array(text.utf8) : []
+        if response["content"]?["encoding"]?.string?.lowercased() == "base64" {
             bytes = Data(base64Encoded: text, options: .ignoreUnknownCharacters).map(Array.init) ?? []
-        } else if !text.looksLikeJSON {
-            return answer
         }
-        if bytes.count <= 8 << 20 { answer.json = try? JSONReader.read(bytes) }
-        return answer
+        return ImportedAnswer(
+            fields: pairs(response["headers"]), json: bytes.count <= 8 << 20 ? JSONValue(json: bytes) : nil)
     }
 }
 
 extension String {
     var urlPath: String {
-        let start = schemeEnd ?? startIndex
-        let path = self[start...].firstIndex { "/?#".contains($0) } ?? endIndex
-        let text = self[path...].prefix { !"?#".contains($0) }
+        let text = self[self[(schemeEnd ?? startIndex)...].authority.endIndex...].prefix { !"?#".contains($0) }
         return text.isEmpty ? "/" : String(text)
     }
 
@@ -166,7 +152,5 @@ extension String {
 }
 
 extension FileReference {
-    init(_ path: String) {
-        self.init(path: Template(path))
-    }
+    init(_ path: String) { self.init(path: Template(path)) }
 }

@@ -44,10 +44,9 @@ package struct HTTPFileWriter {
             left = "its URL"
         }
         for field in request.fields {
-            let hidesType = body?.hidesType == true && field.name.lowercased() == "content-type"
             let name = field.name.lowercased()
             let text =
-                hidesType
+                body?.hidesType == true && name == "content-type"
                 ? define(field.value, name)
                 : line(field.value, name, { "GET http://a\n\(field.name): \($0)" }) { $0.fields.first?.value }
             if let text { tail.append("\(field.name): \(text)") } else { left = left ?? "its field \(field.name)" }
@@ -87,7 +86,7 @@ package struct HTTPFileWriter {
     ) -> String? {
         let plain = value.written
         let file = HTTPFileReader.read(make(plain))
-        if file.problems.isEmpty, file.requests.count == 1, read(file.requests[0])?.isSame(as: value) == true {
+        if file.problems.isEmpty, file.requests.count == 1, read(file.requests[0])?.key == value.key {
             return plain
         }
         return define(value, name)
@@ -103,10 +102,8 @@ package struct HTTPFileWriter {
     private static func definition(_ name: String, _ value: Template) -> String? {
         let line = "@\(name) = \(value.writtenEscaped)"
         let file = HTTPFileReader.read(line)
-        guard file.problems.isEmpty, file.variables.count == 1, file.variables[0].value.isSame(as: value) else {
-            return nil
-        }
-        return line
+        let isSame = file.problems.isEmpty && file.variables.count == 1 && file.variables[0].value.key == value.key
+        return isSame ? line : nil
     }
 
     // MARK: Bodies
@@ -120,7 +117,8 @@ package struct HTTPFileWriter {
         let type = request.field("content-type")?.value.plainText?.lowercased() ?? ""
         let isGraphQL = request.bodyKind == .graphQL
         let head = isGraphQL ? "X-Request-Type: GraphQL" : "Content-Type: \(type)"
-        if Self.reads(plain, as: request, head), Self.isForm(type) ? request.isPlainForm : true {
+        let isForm = type.hasPrefix("application/x-www-form-urlencoded")
+        if Self.reads(plain, as: request, head), !isForm || request.isPlainForm {
             // The reader ignores line ends at the end of the body.
             return (String(plain.reversed().drop(while: \.isNewline).reversed()), false)
         }
@@ -131,16 +129,17 @@ package struct HTTPFileWriter {
         return (line, isSpecial)
     }
 
-    private static func isForm(_ type: String) -> Bool { type.hasPrefix("application/x-www-form-urlencoded") }
-
     private static func reads(_ body: String, as request: FileRequest, _ field: String) -> Bool {
         let file = HTTPFileReader.read("POST http://a\n\(field)\n\n\(body)")
         guard file.problems.isEmpty, file.requests.count == 1, file.variables.isEmpty, let read = file.requests.first
         else { return false }
-        let isMultipart = if case .multipart = read.bodyKind { true } else { false }
+        var meant = request.body.key
+        // The reader ignores the line end behind the last part.
+        if case .multipart = read.bodyKind, read.body.key != meant, meant.last?.suffix(2) == [0x0D, 0x0A] {
+            meant[meant.count - 1].removeLast(2)
+        }
         return read.handlers.isEmpty && read.checks.isEmpty && read.output == nil && read.fields.count == 1
-            && isSame(read.body, request.body, isMultipart: isMultipart)
-            && isSame(read.graphQLVariables, request.graphQLVariables)
+            && read.body.key == meant && read.graphQLVariables.key == request.graphQLVariables.key
     }
 
     /// Lines end with LF; in a multipart body, the reader adds the CR again.
@@ -153,20 +152,6 @@ package struct HTTPFileWriter {
         }.joined()
     }
 
-    private static func isSame(_ read: [BodyPart], _ meant: [BodyPart], isMultipart: Bool = false) -> Bool {
-        let (read, meant) = (read.joined, meant.joined)
-        return read.count == meant.count
-            && zip(read, meant).enumerated().allSatisfy { place, parts in
-                switch parts {
-                case (.text(let left), .text(let right)):
-                    left.isSame(as: right)
-                        || isMultipart && place == meant.count - 1 && left.isSame(as: right.withoutLastLineEnd)
-                case (.file(let left), .file(let right)): left.path.isSame(as: right.path)
-                default: false
-                }
-            }
-    }
-
     // MARK: Comments
 
     private static func title(_ text: String) -> String {
@@ -174,14 +159,18 @@ package struct HTTPFileWriter {
         return title.hasPrefix("@") ? "‘\(title)’" : title
     }
 
-    private static func comment(_ text: String) -> String {
-        let line = text.visibleLine
-        return "# " + (line.hasPrefix("@") ? "‘\(line)’" : line)
-    }
+    private static func comment(_ text: String) -> String { "# " + title(text) }
 }
 
 extension [BodyPart] {
-    fileprivate var joined: [BodyPart] { reduce(into: []) { $0.add($1) } }
+    fileprivate var key: [[UInt8]] {
+        reduce(into: []) { $0.add($1) }.flatMap { part in
+            switch part {
+            case .text(let text): text.key
+            case .file(let file): [[2]] + file.path.key + [[3]]
+            }
+        }
+    }
 }
 
 extension FileRequest {
@@ -196,12 +185,16 @@ extension Template {
 
     var writtenEscaped: String { written { $0.escaped(isFirst: $1 == 0, isLast: $1 == parts.count - 1) } }
 
-    var withoutLastLineEnd: Template {
-        guard case .text(let text)? = parts.last, text.hasSuffix("\r\n") else { return self }
-        var template = self
-        template.parts.removeLast()
-        template.append(String(text.dropLast()))
-        return template
+    /// Equal keys mean equal templates, except for their positions.
+    ///
+    /// The bytes are compared, because `==` also accepts canonically equivalent texts, whose bytes differ.
+    var key: [[UInt8]] {
+        parts.map { part in
+            switch part {
+            case .text(let text): [0] + text.utf8
+            case .placeholder(let placeholder): [1] + placeholder.source.utf8
+            }
+        }
     }
 }
 

@@ -15,7 +15,6 @@ package struct ImportedFile: Sendable {
     package var title = ""
     package var requests: [ImportedRequest] = []
     package var variables: [Variable] = []
-    package var attachments: [Attachment] = []
     package var notes: [String] = []
 
     package init() {}
@@ -44,7 +43,6 @@ package struct ImportedFile: Sendable {
         guard !requests.isEmpty else {
             throw Defect("no request goes to \(wishes.hosts.joined(separator: " or "))", "give another --host")
         }
-        dropAttachments()
         disableUnsendable()
         nameRequests()
         breakCycles()
@@ -131,23 +129,13 @@ package struct ImportedFile: Sendable {
 
     /// Puts a prefix before the name of each attachment, so that two imports do not share a file.
     package mutating func nameAttachments(after stem: String) {
-        var names: [String: String] = [:]
-        for index in attachments.indices {
-            let name = "\(stem)-\(attachments[index].path)"
-            names[attachments[index].path] = name
-            attachments[index].path = name
-        }
         for index in requests.indices {
-            guard let name = requests[index].request.body.first?.path.flatMap({ names[$0] }) else { continue }
-            requests[index].request.body = [.file(FileReference(name))]
+            guard let path = requests[index].attachment?.path else { continue }
+            requests[index].request.body = [.file(FileReference("\(stem)-\(path)"))]
         }
     }
 
-    mutating func dropAttachments() {
-        guard !attachments.isEmpty else { return }
-        let used = Set(requests.flatMap(\.request.body).compactMap(\.path))
-        attachments.removeAll { !used.contains($0.path) }
-    }
+    package var attachments: [Attachment] { requests.compactMap(\.attachment) }
 
     package var bodyFiles: [String] {
         var seen = Set(attachments.map(\.path))
@@ -166,8 +154,14 @@ package struct ImportedRequest: Sendable {
     package var notes: [String] = []
     var secretNames: Set<String> = []
     var answer: ImportedAnswer?
+    var bytes: [UInt8]?
 
     init(_ request: FileRequest = FileRequest()) { self.request = request }
+
+    fileprivate var attachment: ImportedFile.Attachment? {
+        guard let bytes, let path = request.body.first?.path else { return nil }
+        return ImportedFile.Attachment(path: path, bytes: bytes)
+    }
 
     var changes: [(name: String?, sets: Bool)] {
         handler.isEmpty ? [] : (try? ScriptReader.read(handler.joined(separator: "\n"), at: .start))?.changes ?? []
@@ -203,13 +197,14 @@ package struct ImportedRequest: Sendable {
         notes.append("the method was \(method.shown), which convoy cannot send")
     }
 
-    mutating func setForm(_ fields: [(name: Template, value: Template)]) {
+    /// Each field is a name and a value.
+    mutating func setForm(_ fields: [[Template]]) {
         var text = Template()
         for (place, field) in fields.enumerated() {
-            if place > 0 { text.append("&") }
-            text.append(field.name)
+            text.append(place > 0 ? "&" : "")
+            text.append(field[0])
             text.append("=")
-            text.append(field.value)
+            text.append(field[1])
         }
         request.bodyKind = .form
         request.body = text.parts.isEmpty ? [] : [.text(text)]
@@ -228,8 +223,8 @@ package struct ImportedRequest: Sendable {
 }
 
 struct ImportedAnswer: Sendable {
-    var fields: [(name: String, value: String)] = []
-    var json: JSONValue?
+    let fields: [(name: String, value: String)]
+    let json: JSONValue?
 }
 
 extension FileRequest {
@@ -260,34 +255,18 @@ extension Template {
         parts = [.placeholder(Placeholder(source: source, position: .start, expression: expression))]
     }
 
-    /// Positions are ignored.
-    func isSame(as other: Template) -> Bool {
-        parts.count == other.parts.count
-            && zip(parts, other.parts).allSatisfy { left, right in
-                switch (left, right) {
-                // The bytes are compared, because `==` also accepts canonically equivalent texts, whose bytes differ.
-                case (.text(let left), .text(let right)): left.utf8.elementsEqual(right.utf8)
-                case (.placeholder(let left), .placeholder(let right)): left.source == right.source
-                default: false
-                }
-            }
-    }
-
     var host: String? {
-        let text = prefixText
-        guard let start = text.schemeEnd else { return nil }
-        let authority = text[start...].prefix { !"/?#".contains($0) }
-        guard authority.endIndex < text.endIndex || parts.count == 1 else { return nil }
-        let place = authority.split(separator: "@").last ?? authority
-        return place.prefix { $0 != ":" }.lowercased()
+        guard let start = prefixText.schemeEnd, case let authority = prefixText[start...].authority,
+            authority.endIndex < prefixText.endIndex || parts.count == 1
+        else { return nil }
+        return (authority.split(separator: "@").last ?? authority).prefix { $0 != ":" }.lowercased()
     }
 
     var trimmed: Template {
         var template = self
-        if case .text(let text)? = parts.first { template.parts[0] = .text(String(text.drop(while: \.isWhitespace))) }
-        if let place = template.parts.indices.last, case .text(var text) = template.parts[place] {
-            while text.last?.isWhitespace == true { text.removeLast() }
-            template.parts[place] = .text(text)
+        if let text = parts.first?.string { template.parts[0] = .text(String(text.drop(while: \.isWhitespace))) }
+        if let text = template.parts.last?.string {
+            template.parts[parts.count - 1] = .text(String(text.reversed().drop(while: \.isWhitespace).reversed()))
         }
         template.parts.removeAll { $0 == .text("") }
         return template
@@ -309,8 +288,7 @@ extension String {
 
     var importedURL: String {
         let text = prefix { $0 != "#" }
-        let start = text.schemeEnd ?? text.startIndex
-        let path = text[start...].firstIndex { "/?".contains($0) } ?? text.endIndex
+        let path = text[(text.schemeEnd ?? text.startIndex)...].authority.endIndex
         return text[..<path].filter { !$0.isWhitespace } + PercentEscaper.url.escaped(String(text[path...]))
     }
 

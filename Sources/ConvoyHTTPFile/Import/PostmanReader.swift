@@ -16,8 +16,7 @@ struct PostmanReader {
                 "item is not a list of requests and folders", "give a collection that Postman has exported")
         }
         var reader = PostmanReader()
-        let info = collection["info"]
-        reader.file.title = info?["name"]?.string ?? ""
+        reader.file.title = collection["info"]?["name"]?.string ?? ""
         reader.readVariables(collection["variable"])
         reader.read(
             collection["item"]?.elements ?? [],
@@ -41,20 +40,18 @@ struct PostmanReader {
     private mutating func read(_ items: [JSONValue], _ scope: Scope) {
         for item in items {
             let name = item["name"]?.scalarText ?? ""
-            guard let request = item["request"] else {
-                guard let inner = item["item"] else {
-                    file.notes.append("\(name.shown) is omitted: it is neither a request nor a folder")
-                    continue
-                }
+            if let request = item["request"] {
+                read(request, item, name, scope)
+            } else if let inner = item["item"] {
                 readVariables(item["variable"])
                 var scope = scope
                 scope.folders.append(name)
                 scope.auth = item["auth"].flatMap { $0 == .null ? nil : $0 } ?? scope.auth
                 scope.hasScripts = scope.hasScripts || PostmanScript.hasCode(item)
                 read(inner.elements, scope)
-                continue
+            } else {
+                file.notes.append("\(name.shown) is omitted: it is neither a request nor a folder")
             }
-            read(request, item, name, scope)
         }
     }
 
@@ -72,10 +69,8 @@ struct PostmanReader {
         if let auth { PostmanAuth.apply(auth, to: &imported) }
         if let body = request["body"], body["disabled"]?.isTrue != true { PostmanBody.apply(body, to: &imported) }
         imported.completeBody()
-        if item["protocolProfileBehavior"]?["followRedirects"] == .bool(false) {
-            imported.request.followsRedirects = false
-        }
-        if item["protocolProfileBehavior"]?["disableCookies"]?.isTrue == true { imported.request.usesCookieJar = false }
+        imported.request.followsRedirects = item["protocolProfileBehavior"]?["followRedirects"] != .bool(false)
+        imported.request.usesCookieJar = item["protocolProfileBehavior"]?["disableCookies"]?.isTrue != true
         noteEnvironment(&imported)
         PostmanScript.apply(item["event"], to: &imported)
         if scope.hasScripts { imported.notes.append("omitted: the scripts of its folder or collection") }
@@ -107,24 +102,12 @@ struct PostmanReader {
 
 extension Template {
     init(postman text: String) {
-        self.init()
-        var rest = text[...]
-        while let open = rest.firstRange(of: "{{"), let close = rest[open.upperBound...].firstRange(of: "}}") {
-            var (start, source) = (open.lowerBound, rest[open.upperBound..<close.lowerBound])
+        self = Template(text).replacing { text, _ in
             // Only the two innermost braces form a placeholder: {"a":{{{name}}}}.
-            while source.first == "{" {
-                source = source.dropFirst()
-                start = rest.index(after: start)
+            text.matches(of: #/\{\{([^{\n]*?)\}\}/#).compactMap { match in
+                match.1.trimmed.isEmpty ? nil : (match.0, Template(placeholder: String(match.1).postmanName))
             }
-            append(String(rest[..<start]))
-            if source.trimmed.isEmpty || source.contains(where: { "{\n".contains($0) }) {
-                append("{{\(source)}}")
-            } else {
-                append(Template(placeholder: String(source).postmanName))
-            }
-            rest = rest[close.upperBound...]
         }
-        append(String(rest))
     }
 
     fileprivate var formEncoded: Template { mappingText { Template($0.formEncoded) } }
@@ -153,15 +136,12 @@ enum PostmanURL {
             }
             raw = raw.prefix { $0 != "?" } + (enabled.isEmpty ? "" : "?" + enabled.joined(separator: "&"))
         }
-        var template = Template()
-        let path = raw.firstIndex(of: "?") ?? raw.endIndex
-        for (place, segment) in raw[..<path].split(separator: "/", omittingEmptySubsequences: false).enumerated() {
-            if place > 0 { template.append("/") }
-            template.append(Template(postman: value(of: segment, url["variable"]?.elements ?? [])))
+        let path = raw.prefix { $0 != "?" }
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).map { segment in
+            value(of: segment, url["variable"]?.elements ?? [])
         }
-        template.append(Template(postman: String(raw[path...])))
-        for place in template.parts.indices {
-            guard case .text(let text) = template.parts[place] else { continue }
+        var template = Template(postman: segments.joined(separator: "/") + raw[path.endIndex...])
+        for case (let place, .text(let text)) in template.parts.enumerated() {
             template.parts[place] = .text(place == 0 ? text.importedURL : PercentEscaper.url.escaped(text))
         }
         return template
@@ -271,8 +251,7 @@ enum PostmanBody {
             }
             imported.setForm(
                 (content?.enabled ?? []).map { field in
-                    let values = ["key", "value"].map { Template(postman: field[$0]?.scalarText ?? "") }
-                    return (values[0].formEncoded, values[1].formEncoded)
+                    ["key", "value"].map { Template(postman: field[$0]?.scalarText ?? "").formEncoded }
                 })
         case "formdata": imported.request.setParts((content?.enabled ?? []).flatMap(parts))
         case "graphql": applyGraphQL(content, to: &imported)
@@ -317,30 +296,26 @@ enum PostmanBody {
     }
 }
 
-struct PostmanScript {
-    private var kept: [String] = []
-    private var left: [String] = []
-    private var names: Set<String> = []
-
+enum PostmanScript {
     static func apply(_ events: JSONValue?, to imported: inout ImportedRequest) {
         // Postman runs the scripts of several events one after another, so they become one handler.
-        var script = PostmanScript()
+        var statements: [String] = []
         for event in events?.enabled ?? [] {
-            let code = code(of: event)
-            guard !code.isEmpty else { continue }
+            let more = self.statements(of: code(of: event))
             if event["listen"]?.string == "test" {
-                for statement in ScriptStatements.split(code) { script.take(statement) }
+                statements += more
             } else {
-                imported.notes += ScriptStatements.split(code).map { "omitted from its pre-request script: \($0)" }
+                imported.notes += more.map { "omitted from its pre-request script: \($0)" }
             }
         }
-        script.check()
-        imported.handler = script.kept.flatMap { $0.split(whereSeparator: \.isNewline).map(String.init) }
-        imported.notes += script.left.map { "omitted from its script: \($0)" }
+        var (kept, left) = sorted(statements, after: [])
+        if names(in: kept.joined(separator: "\n"), after: []) == nil { (kept, left) = ([], kept + left) }
+        imported.handler = kept.flatMap { $0.split(whereSeparator: \.isNewline).map(String.init) }
+        imported.notes += left.map { "omitted from its script: \($0)" }
     }
 
     static func hasCode(_ item: JSONValue) -> Bool {
-        item["event"]?.elements.contains { !ScriptStatements.split(code(of: $0)).isEmpty } ?? false
+        item["event"]?.elements.contains { !statements(of: code(of: $0)).isEmpty } ?? false
     }
 
     private static func code(of event: JSONValue) -> String {
@@ -351,36 +326,27 @@ struct PostmanScript {
     }
 
     /// If the reader rejects a test, `kept` gets a test with the accepted statements of the original.
-    private mutating func take(_ statement: String) {
-        let translated = PostmanWords.translated(statement)
-        if let names = Self.names(in: translated, after: names) {
-            self.names.formUnion(names)
-            return kept.append(translated)
-        }
-        guard let test = PostmanWords.test(statement) else { return left.append(statement) }
-        var (inner, others, known) = ([String](), [String](), names)
-        for statement in ScriptStatements.split(test.body) {
+    private static func sorted(
+        _ statements: [String], after known: Set<String>, isInTest: Bool = false
+    ) -> (kept: [String], left: [String]) {
+        var (kept, left, known) = ([String](), [String](), known)
+        for statement in statements {
             let translated = PostmanWords.translated(statement)
-            if let names = Self.names(in: translated, after: known) {
+            if let names = names(in: translated, after: known) {
                 known.formUnion(names)
-                inner.append(translated)
+                kept.append(translated)
+            } else if !isInTest, let test = PostmanWords.test(statement),
+                case let inner = sorted(self.statements(of: test.body), after: known, isInTest: true),
+                !inner.kept.isEmpty, case let candidate = PostmanWords.test(test.name, inner.kept),
+                names(in: candidate, after: known) != nil
+            {
+                kept.append(candidate)
+                left += inner.left
             } else {
-                others.append(statement)
+                left.append(statement)
             }
         }
-        let candidate = Self.test(test.name, inner)
-        guard !inner.isEmpty, Self.names(in: candidate, after: names) != nil else { return left.append(statement) }
-        kept.append(candidate)
-        left += others
-    }
-
-    private mutating func check() {
-        guard !kept.isEmpty, Self.names(in: kept.joined(separator: "\n"), after: []) == nil else { return }
-        (kept, left) = ([], kept + left)
-    }
-
-    private static func test(_ name: String, _ statements: [String]) -> String {
-        "client.test(\(name), function() {\n" + statements.map { "    \($0)\n" }.joined() + "});"
+        return (kept, left)
     }
 
     private static func names(in text: String, after names: Set<String>) -> [String]? {
@@ -389,17 +355,10 @@ struct PostmanScript {
         else { return nil }
         return script.statements.compactMap { if case .constant(let name, _) = $0.action { name } else { nil } }
     }
-}
 
-enum ScriptStatements {
-    static func split(_ code: String) -> [String] {
+    static func statements(of code: String) -> [String] {
         var (statements, text, nesting) = ([String](), "", Nesting())
         var rest = code[...]
-        func end() {
-            let statement = text.trimmed
-            if !statement.isEmpty { statements.append(statement) }
-            text = ""
-        }
         while let character = rest.first {
             if nesting.quote == nil, rest.hasPrefix("//") {
                 rest = rest.drop { !$0.isNewline }
@@ -416,10 +375,11 @@ enum ScriptStatements {
             nesting.depth = 0
             // The blanks after a line end are skipped now, so that later line ends do not read them again.
             if character != ";" { rest = rest.drop(while: \.isWhitespace) }
-            if character == ";" || !goesOn(text.last { !$0.isWhitespace }, rest) { end() }
+            guard character == ";" || !goesOn(text.last { !$0.isWhitespace }, rest) else { continue }
+            statements.append(text.trimmed)
+            text = ""
         }
-        end()
-        return statements
+        return (statements + [text.trimmed]).filter { !$0.isEmpty }
     }
 
     private static func goesOn(_ last: Character?, _ rest: Substring) -> Bool {
@@ -476,52 +436,46 @@ enum PostmanWords {
             for (old, new) in verbs { text = text.replacing("pm.\(store).\(old)(", with: "client.global.\(new)(") }
         }
         if let test = test(text) {
-            let inner = ScriptStatements.split(test.body).map { "    \(translated($0, depth: depth + 1))\n" }.joined()
-            return "client.test(\(test.name), function() {\n\(inner)});"
+            return self.test(
+                test.name, PostmanScript.statements(of: test.body).map { translated($0, depth: depth + 1) })
         }
-        if let check = oldTest(text) { return check }
-        return assertion(text) ?? text
+        return oldTest(text) ?? assertion(text.trimmedMarks).map { "client.assert(\($0));" } ?? text
+    }
+
+    static func test(_ name: String, _ statements: [String]) -> String {
+        "client.test(\(name), function() {\n" + statements.map { "    \($0)\n" }.joined() + "});"
     }
 
     static func test(_ statement: String) -> (name: String, body: String)? {
-        guard let start = ["pm.test(", "client.test("].first(where: statement.hasPrefix),
-            let arguments = inside(statement.dropFirst(start.count)), arguments.rest.trimmedMarks.isEmpty
+        guard let call = call("pm.test(", statement[...]) ?? call("client.test(", statement[...]),
+            call.arguments.count == 2, let open = call.arguments[1].firstIndex(of: "{"), call.arguments[1].last == "}"
         else { return nil }
-        let parts = topLevel(arguments.inner)
-        guard parts.count == 2, let open = parts[1].firstIndex(of: "{"), parts[1].last == "}" else { return nil }
-        return (parts[0], String(parts[1][parts[1].index(after: open)...].dropLast()))
+        return (call.arguments[0], String(call.arguments[1][open...].dropFirst().dropLast()))
     }
 
     private static func oldTest(_ statement: String) -> String? {
-        guard statement.hasPrefix("tests["), let close = statement.firstIndex(of: "]") else { return nil }
-        let name = statement[statement.index(statement.startIndex, offsetBy: 6)..<close]
-        let rest = statement[statement.index(after: close)...].trimmed
-        guard rest.hasPrefix("="), !rest.hasPrefix("==") else { return nil }
-        return "client.test(\(name), function() { client.assert(\(rest.dropFirst().trimmedMarks)); });"
+        guard let match = statement.prefixMatch(of: #/tests\[([^\]]*)\]\s*=(?!=)/#) else { return nil }
+        let condition = statement[match.range.upperBound...].trimmedMarks
+        return "client.test(\(match.1), function() { client.assert(\(condition)); });"
     }
 
     // MARK: Expectations
 
     private static func assertion(_ statement: String) -> String? {
-        let fixed = statement.trimmedMarks
         let known = [
             "pm.response.to.be.ok": "response.status >= 200 && response.status < 300",
             "pm.response.to.be.success": "response.status >= 200 && response.status < 300",
             "pm.response.to.be.json": "response.contentType.mimeType.includes(\"json\")",
         ]
-        if let condition = known[fixed] { return "client.assert(\(condition));" }
-        for (start, condition) in [
-            ("pm.response.to.have.status(", "response.status === "),
-            ("pm.response.to.have.header(", "response.headers.valueOf("),
-        ] {
-            guard fixed.hasPrefix(start), let arguments = inside(fixed.dropFirst(start.count)), arguments.rest.isEmpty
-            else { continue }
-            if condition.hasSuffix("(") { return "client.assert(\(condition)\(arguments.inner)));" }
-            guard arguments.inner.allSatisfy(\.isASCIIDigit) else { return nil }
-            return "client.assert(\(condition)\(arguments.inner));"
+        if let condition = known[statement] { return condition }
+        if let status = call("pm.response.to.have.status(", statement[...])?.inner {
+            return status.allSatisfy(\.isASCIIDigit) ? "response.status === \(status)" : nil
         }
-        guard fixed.hasPrefix("pm.expect("), let subject = inside(fixed.dropFirst(10)) else { return nil }
-        return expectation(topLevel(subject.inner).first ?? "", subject.rest).map { "client.assert(\($0));" }
+        if let header = call("pm.response.to.have.header(", statement[...]) {
+            return "response.headers.valueOf(\(header.inner))"
+        }
+        guard statement.hasPrefix("pm.expect("), let subject = parentheses(statement.dropFirst(10)) else { return nil }
+        return expectation(subject.arguments.first ?? "", subject.rest)
     }
 
     private static let comparisons = [
@@ -534,33 +488,25 @@ enum PostmanWords {
     ]
 
     private static func expectation(_ subject: String, _ rest: Substring) -> String? {
-        var (words, argument, rest) = ([String](), String?.none, rest)
-        while rest.first == "." {
-            let word = rest.dropFirst().prefix { $0.isLetter }
-            words.append(String(word))
-            rest = rest.dropFirst(word.count + 1)
-        }
-        if rest.first == "(" {
-            guard let arguments = inside(rest.dropFirst()), arguments.rest.isEmpty else { return nil }
-            argument = arguments.inner
-        } else if !rest.isEmpty {
-            return nil
-        }
+        let chain = rest.prefix { $0 == "." || $0.isLetter }
+        let words = chain.split(separator: ".").map(String.init)
         let links = ["to", "be", "have", "at", "deep", "not", "is"]
-        guard let verb = words.last, words.dropLast().allSatisfy(links.contains) else { return nil }
+        let found = call("(", rest.dropFirst(chain.count))
+        guard found != nil || chain.endIndex == rest.endIndex, let verb = words.last,
+            words.dropLast().allSatisfy(links.contains)
+        else { return nil }
         let isNot = words.contains("not")
-        guard let argument, !argument.isEmpty else {
+        guard let call = found, !call.inner.isEmpty else {
             return values[verb].map { "\(isNot ? "!(" : "")\(subject) \($0)\(isNot ? ")" : "")" }
         }
-        var condition: String?
-        if let comparison = comparisons[verb] { condition = "\(subject) \(comparison) \(argument)" }
+        var condition = comparisons[verb].map { "\(subject) \($0) \(call.inner)" }
         switch verb {
-        case "include", "includes", "contain", "contains": condition = "\(subject).includes(\(argument))"
-        case "property" where topLevel(argument).count == 1: condition = "\(subject).hasOwnProperty(\(argument))"
-        case "oneOf": condition = "\(argument).includes(\(subject))"
+        case "include", "includes", "contain", "contains": condition = "\(subject).includes(\(call.inner))"
+        case "property" where call.arguments.count == 1: condition = "\(subject).hasOwnProperty(\(call.inner))"
+        case "oneOf": condition = "\(call.inner).includes(\(subject))"
         case "a", "an":
-            let kind = argument.filter(\.isLetter)
-            condition = kind == "array" ? "Array.isArray(\(subject))" : "typeof \(subject) === \(argument)"
+            let isArray = call.inner.filter(\.isLetter) == "array"
+            condition = isArray ? "Array.isArray(\(subject))" : "typeof \(subject) === \(call.inner)"
         default: break
         }
         return condition.map { isNot ? "!(\($0))" : $0 }
@@ -568,27 +514,27 @@ enum PostmanWords {
 
     // MARK: Parentheses
 
-    private static func inside(_ text: Substring) -> (inner: String, rest: Substring)? {
-        var nesting = Nesting(depth: 1)
-        for index in text.indices {
-            nesting.take(text[index])
-            if nesting.depth == 0 { return (text[..<index].trimmed, text[text.index(after: index)...]) }
-        }
-        return nil
+    private typealias Call = (inner: String, arguments: [String], rest: Substring)
+
+    /// The call that is the complete statement and begins with `start`, which ends with a parenthesis.
+    private static func call(_ start: String, _ statement: Substring) -> Call? {
+        guard statement.hasPrefix(start), let call = parentheses(statement.dropFirst(start.count)) else { return nil }
+        return call.rest.trimmedMarks.isEmpty ? call : nil
     }
 
-    private static func topLevel(_ text: String) -> [String] {
-        var (parts, part, nesting) = ([String](), "", Nesting())
-        for character in text {
-            nesting.take(character)
-            if character == ",", nesting.depth == 0, nesting.quote == nil {
-                parts.append(part.trimmed)
-                part = ""
-            } else {
-                part.append(character)
-            }
+    private static func parentheses(_ text: Substring) -> Call? {
+        var (nesting, arguments, start) = (Nesting(depth: 1), [String](), text.startIndex)
+        for index in text.indices {
+            nesting.take(text[index])
+            let isComma = text[index] == "," && nesting.depth == 1 && nesting.quote == nil
+            guard isComma || nesting.depth == 0 else { continue }
+            arguments.append(text[start..<index].trimmed)
+            start = text.index(after: index)
+            guard nesting.depth == 0 else { continue }
+            if arguments.last?.isEmpty == true { arguments.removeLast() }
+            return (text[..<index].trimmed, arguments, text[start...])
         }
-        return parts + (part.trimmed.isEmpty ? [] : [part.trimmed])
+        return nil
     }
 }
 

@@ -58,7 +58,7 @@ struct SecretFinder {
         // In a value with placeholders, only a password after a user name and the values of cookies are replaced.
         guard let text = value.plainText, !text.isEmpty, small != "idempotency-key" else {
             if ["authorization", "proxy-authorization"].contains(small) { return withoutPassword(value) }
-            return small == "cookie" ? withoutCookies(value) : value
+            return small == "cookie" ? value.replacingCookies { variable($1, "cookie_" + $0) } : value
         }
         switch small {
         case "cookie": return variable(text[...], "cookie")
@@ -66,38 +66,19 @@ struct SecretFinder {
             let words = text.split(maxSplits: 2, whereSeparator: \.isWhitespace)
             guard words.count > 1 else { return variable(text[...], "authorization") }
             let scheme = words[0].lowercased()
-            let start = words.count == 3 && ["basic", "digest"].contains(scheme) ? words[2] : words[1]
-            let wanted = words.count == 3 && start == words[2] ? "password" : scheme == "basic" ? "basic" : "token"
-            var result = Template(text[..<start.startIndex])
-            result.append(variable(text[start.startIndex...], wanted))
-            return result
+            let hasUser = words.count == 3 && ["basic", "digest"].contains(scheme)
+            let secret = text[words[hasUser ? 2 : 1].startIndex...]
+            let wanted = hasUser ? "password" : scheme == "basic" ? "basic" : "token"
+            return value.replacing { _, _ in [(secret, variable(secret, wanted))] }
         default: return isSecret(name) ? variable(text[...], small) : value
         }
     }
 
     private mutating func withoutPassword(_ value: Template) -> Template {
-        guard ["basic ", "digest "].contains(value.prefixText.lowercased()), value.parts.count == 3,
-            case .text(let text) = value.parts[2], let mark = text.first, " :".contains(mark), text.count > 1
-        else { return value }
-        var result = Template(parts: value.parts.dropLast())
-        result.append(String(mark))
-        result.append(variable(text.dropFirst(), "password"))
-        return result
-    }
-
-    private mutating func withoutCookies(_ value: Template) -> Template {
-        value.mappingText { text in
-            var result = Template()
-            for (place, pair) in text.split(separator: ";", omittingEmptySubsequences: false).enumerated() {
-                if place > 0 { result.append(";") }
-                guard let equals = pair.firstIndex(of: "="), pair.index(after: equals) < pair.endIndex else {
-                    result.append(String(pair))
-                    continue
-                }
-                result.append(String(pair[...equals]))
-                result.append(variable(pair[pair.index(after: equals)...], "cookie_" + pair[..<equals].trimmed))
-            }
-            return result
+        let hasUser = value.parts.count == 3 && ["basic ", "digest "].contains(value.prefixText.lowercased())
+        return value.replacing { text, place in
+            guard hasUser, place == 2, " :".contains(text.prefix(1)), text.count > 1 else { return [] }
+            return [(text.dropFirst(), variable(text.dropFirst(), "password"))]
         }
     }
 
@@ -106,43 +87,118 @@ struct SecretFinder {
     private mutating func withoutUser(_ target: Template) -> Template {
         // A password can follow a user name that is a variable.
         let isAfterName = target.prefixText.schemeEnd == target.prefixText.endIndex && target.parts.count > 2
-        let place = isAfterName ? 2 : 0
-        guard target.parts.indices.contains(place), case .text(let text) = target.parts[place],
-            let start = isAfterName ? text.startIndex : text.schemeEnd
-        else { return target }
-        let authority = text[start...].prefix { !"/?#".contains($0) }
-        guard let at = authority.lastIndex(of: "@"), start < at else { return target }
-        let colon = authority[..<at].firstIndex(of: ":")
-        if isAfterName, colon != start { return target }
-        let first = colon.map { authority.index(after: $0) } ?? start
-        // Without a password, the user name can be a token.
-        let secret = first < at ? first..<at : start..<(colon ?? at)
-        guard !secret.isEmpty else { return target }
-        var result = Template(parts: target.parts[..<place])
-        result.append(String(text[..<secret.lowerBound]))
-        result.append(variable(text[secret], first < at && colon != nil ? "password" : "user"))
-        result.append(String(text[secret.upperBound...]))
-        result.append(Template(parts: target.parts[(place + 1)...]))
-        return result
+        return target.replacing { text, place in
+            guard place == (isAfterName ? 2 : 0), let start = isAfterName ? text.startIndex : text.schemeEnd,
+                case let authority = text[start...].authority, let at = authority.lastIndex(of: "@")
+            else { return [] }
+            let pair = authority[..<at].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            // Without a password, the user name can be a token.
+            guard let secret = pair.last(where: { !$0.isEmpty }), !isAfterName || pair[0].isEmpty else { return [] }
+            return [(secret, variable(secret, pair.count == 2 && !pair[1].isEmpty ? "password" : "user"))]
+        }
     }
 
     private mutating func withoutParameters(_ template: Template, isForm: Bool) -> Template {
+        var isQuery = isForm
+        return template.replacing { text, place in
+            let query = isQuery ? text[...] : text.drop { $0 != "?" }
+            isQuery = isQuery || !query.isEmpty
+            return query.matches(of: #/([^=&?]*)=([^&#]*)/#).compactMap { pair in
+                let (name, value) = (String(pair.1), pair.2)
+                // If neither a mark nor the end of the template follows, a placeholder continues the value.
+                let isWhole = value.endIndex < text.endIndex || place == template.parts.count - 1
+                guard isWhole, !value.isEmpty, isSecret(name.removingPercentEncoding ?? name) else { return nil }
+                // The value of a form may be encoded, and must not be encoded again.
+                return (value, variable(value, name, isRaw: isForm && value.contains { "%+".contains($0) }))
+            }
+        }
+    }
+
+    private mutating func replaceBody(of request: inout FileRequest) {
+        let type = request.field("content-type")?.value.plainText ?? ""
+        let boundary = type.hasPrefix("multipart/") ? type.parameter("boundary") : nil
+        // Postman collections and curl commands often have no content type for a JSON body, so the text is checked.
+        let isJSON = if case .text(let text)? = request.body.first { text.prefixText.looksLikeJSON } else { false }
+        for case (let place, .text(let text)) in request.body.enumerated() {
+            if let boundary {
+                request.body[place] = .text(withoutParts(text, boundary))
+            } else if isJSON || type.contains("json") {
+                request.body[place] = .text(withoutMembers(text))
+            } else if type.contains("x-www-form-urlencoded") {
+                request.body[place] = .text(withoutParameters(text, isForm: true))
+            }
+        }
+        for case (let place, .text(let text)) in request.graphQLVariables.enumerated() {
+            request.graphQLVariables[place] = .text(withoutMembers(text))
+        }
+    }
+
+    private mutating func withoutParts(_ template: Template, _ boundary: String) -> Template {
+        template.replacing { text, _ in
+            text.split(separator: "--" + boundary).compactMap { part in
+                guard let head = part.firstRange(of: "\r\n\r\n"), part.last == "\r\n",
+                    let name = part[..<head.lowerBound].firstRange(of: "; name=\""),
+                    case let secret = part[head.upperBound...].dropLast(), !secret.isEmpty,
+                    case let word = String(part[name.upperBound...].prefix { $0 != "\"" }), isSecret(word)
+                else { return nil }
+                return (secret, variable(secret, word))
+            }
+        }
+    }
+
+    private mutating func withoutMembers(_ template: Template) -> Template {
+        let string = #/(?:\\(?s:.)?|[^"\\\r\n])*+/#.matchingSemantics(.unicodeScalar)
+        let token = #/"((?:\\(?s:.)?|[^"\\\r\n])*+)("?)|([\w-][\w.+-]*+)|\S/#
+        // A placeholder may divide a string.
+        var isInText = false
+        return template.replacing { text, place in
+            var (found, rest) = ([(Substring, Template)](), text[...])
+            var (name, secret, isList) = (Substring?.none, String?.none, false)
+            if isInText {
+                rest = rest.trimmingPrefix(string)
+                isInText = rest.isEmpty
+                rest = Substring(rest.utf8.dropFirst())
+            }
+            for token in rest.matches(of: token.asciiOnlyWordCharacters().matchingSemantics(.unicodeScalar)) {
+                if let value = token.1, token.2?.isEmpty == true {
+                    isInText = value.endIndex == text.endIndex
+                    (name, secret, isList) = (nil, nil, false)
+                } else if let value = token.1 ?? token.3 {
+                    let isText = token.1 != nil
+                    let isWhole = value.endIndex < text.endIndex || place == template.parts.count - 1
+                    if let secret, isText ? !value.isEmpty : isWhole && "-0123456789".contains(value.prefix(1)) {
+                        // The text of a member may contain escapes, which must not be escaped again.
+                        found.append((value, variable(value, secret, isRaw: value.contains("\\"))))
+                    }
+                    name = isText && secret != nil ? nil : value
+                    if !isList { secret = nil }
+                } else if token.0 == ":" {
+                    secret = name.map { String($0) }.flatMap { isSecret($0) ? $0 : nil }
+                    (name, isList) = (nil, false)
+                } else if token.0 == "[", secret != nil {
+                    isList = true
+                } else if token.0 != "," || !isList {
+                    (name, secret, isList) = (nil, nil, false)
+                }
+            }
+            return found
+        }
+    }
+}
+
+extension Template {
+    /// `find` returns the values of a text in their order, each with its replacement.
+    func replacing(_ find: (_ text: String, _ place: Int) -> [(Substring, Template)]) -> Template {
         var result = Template()
-        for (place, part) in template.parts.enumerated() {
+        for (place, part) in parts.enumerated() {
             guard case .text(let text) = part else {
                 result.parts.append(part)
                 continue
             }
-            let query = isForm || result.source.contains("?") ? text[...] : text.drop { $0 != "?" }
             var start = text.startIndex
-            for pair in query.matches(of: #/([^=&?]*)=([^&#]*)/#) {
-                let (name, value) = (String(pair.1), pair.2)
-                // If neither a mark nor the end of the template follows, a placeholder continues the value.
-                let isWhole = value.endIndex < text.endIndex || place == template.parts.count - 1
-                guard isWhole, !value.isEmpty, isSecret(name.removingPercentEncoding ?? name) else { continue }
+            for (value, replacement) in find(text, place) {
                 result.append(String(text[start..<value.startIndex]))
-                // The value of a form may be encoded, and must not be encoded again.
-                result.append(variable(value, name, isRaw: isForm && value.contains { "%+".contains($0) }))
+                result.append(replacement)
                 start = value.endIndex
             }
             result.append(String(text[start...]))
@@ -150,141 +206,14 @@ struct SecretFinder {
         return result
     }
 
-    mutating func replaceBody(of request: inout FileRequest) {
-        let type = request.field("content-type")?.value.plainText ?? ""
-        let isForm = type.contains("x-www-form-urlencoded")
-        let boundary = type.hasPrefix("multipart/") ? type.parameter("boundary") : nil
-        // Postman collections and curl commands often have no content type for a JSON body, so the text is checked.
-        let isJSON = if case .text(let text)? = request.body.first { text.prefixText.looksLikeJSON } else { false }
-        let hasMembers = isJSON || type.contains("json")
-        for place in request.body.indices {
-            guard case .text(let text) = request.body[place] else { continue }
-            if let boundary {
-                request.body[place] = .text(withoutParts(text, boundary))
-            } else if hasMembers {
-                request.body[place] = .text(withoutMembers(text))
-            } else if isForm {
-                request.body[place] = .text(withoutParameters(text, isForm: true))
+    func replacingCookies(_ change: (_ name: String, _ value: Substring) -> Template?) -> Template {
+        replacing { text, _ in
+            text.split(separator: ";").compactMap { pair in
+                let value = pair.drop { $0 != "=" }.dropFirst()
+                guard !value.isEmpty else { return nil }
+                return change(pair.prefix { $0 != "=" }.trimmed, value).map { (value, $0) }
             }
         }
-        for place in request.graphQLVariables.indices {
-            guard case .text(let text) = request.graphQLVariables[place] else { continue }
-            request.graphQLVariables[place] = .text(withoutMembers(text))
-        }
-    }
-
-    private mutating func withoutParts(_ template: Template, _ boundary: String) -> Template {
-        template.mappingText { text in
-            var result = Template()
-            let parts = text.split(separator: "--" + boundary, omittingEmptySubsequences: false)
-            for (place, part) in parts.enumerated() {
-                if place > 0 { result.append("--" + boundary) }
-                guard let head = part.firstRange(of: "\r\n\r\n"), part.last == "\r\n",
-                    let name = part[..<head.lowerBound].firstRange(of: "; name=\""),
-                    case let secret = part[head.upperBound...].dropLast(), !secret.isEmpty,
-                    case let word = String(part[name.upperBound...].prefix { $0 != "\"" }), isSecret(word)
-                else {
-                    result.append(String(part))
-                    continue
-                }
-                result.append(String(part[..<head.upperBound]))
-                result.append(variable(secret, word))
-                result.append("\r\n")
-            }
-            return result
-        }
-    }
-
-    private mutating func withoutMembers(_ template: Template) -> Template {
-        var result = Template()
-        var scanner = MemberScanner()
-        for (place, part) in template.parts.enumerated() {
-            guard case .text(let text) = part else {
-                result.parts.append(part)
-                continue
-            }
-            let bytes = Array(text.utf8)
-            var start = 0
-            for member in scanner.members(in: bytes, isLast: place == template.parts.count - 1, isSecret) {
-                result.append(String(decoding: bytes[start..<member.value.lowerBound], as: UTF8.self))
-                let value = String(decoding: bytes[member.value], as: UTF8.self)
-                // The text of a member may contain escapes, which must not be escaped again.
-                result.append(variable(value, member.name, isRaw: value.contains("\\")))
-                start = member.value.upperBound
-            }
-            result.append(String(decoding: bytes[start...], as: UTF8.self))
-        }
-        return result
-    }
-}
-
-extension Template {
-    fileprivate init(parts: some Sequence<Part>) {
-        self.init()
-        self.parts = Array(parts)
-    }
-}
-
-private struct MemberScanner {
-    private var isInText = false
-
-    mutating func members(
-        in bytes: [UInt8], isLast: Bool, _ isSecret: (String) -> Bool
-    ) -> [(name: String, value: Range<Int>)] {
-        var found: [(name: String, value: Range<Int>)] = []
-        var (index, name, secret, isList) = (0, Range<Int>?.none, String?.none, false)
-        if isInText {
-            index = Self.end(of: bytes, from: 0)
-            isInText = index == bytes.count
-            index += 1
-        }
-        while index < bytes.count {
-            let (byte, first) = (bytes[index], index)
-            index += 1
-            switch byte {
-            case UInt8(ascii: "\""):
-                index = Self.end(of: bytes, from: first + 1)
-                guard index < bytes.count, bytes[index] == byte else {
-                    isInText = index == bytes.count
-                    (name, secret, isList) = (nil, nil, false)
-                    continue
-                }
-                if let word = secret {
-                    if first + 1 < index { found.append((word, first + 1..<index)) }
-                    name = nil
-                    if !isList { secret = nil }
-                } else {
-                    name = first + 1..<index
-                }
-                index += 1
-            case UInt8(ascii: ":"):
-                let word = name.map { String(decoding: bytes[$0], as: UTF8.self) }
-                (secret, name, isList) = (word.flatMap { isSecret($0) ? $0 : nil }, nil, false)
-            case UInt8(ascii: "[") where secret != nil: isList = true
-            case UInt8(ascii: ",") where isList: break
-            case _ where byte.isBlank: break
-            case _ where byte.isWordByte:
-                index = bytes[first...].firstIndex { !$0.isWordByte && !".+".utf8.contains($0) } ?? bytes.count
-                let isNumber = byte == UInt8(ascii: "-") || (0x30...0x39).contains(byte)
-                if let word = secret, isNumber, index < bytes.count || isLast { found.append((word, first..<index)) }
-                name = first..<index
-                if !isList { secret = nil }
-            default: (name, secret, isList) = (nil, nil, false)
-            }
-        }
-        return found
-    }
-
-    private static func end(of bytes: [UInt8], from start: Int) -> Int {
-        var index = start
-        while index < bytes.count {
-            switch bytes[index] {
-            case UInt8(ascii: "\""), 0x0A, 0x0D: return index
-            case UInt8(ascii: "\\"): index += 2
-            default: index += 1
-            }
-        }
-        return bytes.count
     }
 }
 
@@ -311,17 +240,11 @@ extension ImportedRequest {
 extension String {
     /// In `set("password", "x")`, only the x is replaced.
     fileprivate var withoutSecretTexts: String {
-        let bytes = Array(utf8)
-        var (shown, start, index) = ("", 0, 0)
         // `isSecret`: a secret name precedes. `isByText`: this name is a string. `isFound`: a value after the name was
-        // replaced. `mark`: the last byte that is not blank.
-        var (isSecret, isByText, isFound, mark) = (false, false, false, UInt8(0))
-        func hide(_ range: Range<Int>) {
-            shown += String(decoding: bytes[start..<range.lowerBound], as: UTF8.self) + "…"
-            (start, isFound) = (range.upperBound, true)
-        }
-        func noteName(_ range: Range<Int>, isText: Bool) {
-            guard range.count <= 100, case let name = String(decoding: bytes[range], as: UTF8.self),
+        // replaced.
+        var (isSecret, isByText, isFound, before) = (false, false, false, Substring())
+        func note(_ name: String, isText: Bool) {
+            guard name.utf8.count <= 100,
                 // The words `code`, `key` and `keys` alone are not secret: a status is a code, and a member of an
                 // object has a key.
                 isText || !["code", "key", "keys"].contains(name),
@@ -329,28 +252,23 @@ extension String {
             else { return }
             (isSecret, isByText, isFound) = (true, isText, false)
         }
-        while index < bytes.count {
-            let (byte, first) = (bytes[index], index)
-            index += 1
-            switch byte {
-            case _ where "'\"`".utf8.contains(byte):
-                while index < bytes.count, bytes[index] != byte { index += bytes[index] == UInt8(ascii: "\\") ? 2 : 1 }
-                index = min(index, bytes.count)
-                let range = first + 1..<index
-                if isSecret, !range.isEmpty { hide(range) } else { noteName(range, isText: true) }
-                index += 1
-            case _ where byte.isWordByte:
-                index = bytes[first...].firstIndex { !$0.isWordByte } ?? bytes.count
-                let isNumber = (0x30...0x39).contains(byte)
-                if isSecret, isNumber, ",:".utf8.contains(mark) { hide(first..<index) }
-                if !isSecret, !isNumber { noteName(first..<index, isText: false) }
-            case _ where ";{}\n".utf8.contains(byte): isSecret = false
-            case UInt8(ascii: ")") where isByText: isSecret = false
-            case UInt8(ascii: ",") where isFound: isSecret = false
-            default: break
+        let token = #/(["'`])((?:\\.|(?!\1).)*+)(\1?)|([\w-]++)|[^ \t\r]/#
+        let scalars = token.dotMatchesNewlines().asciiOnlyWordCharacters().matchingSemantics(.unicodeScalar)
+        return replacing(scalars) { token -> Substring in
+            defer { before = token.0 }
+            let isNumber = token.4?.first?.isASCIIDigit == true
+            if isSecret, token.2?.isEmpty == false || isNumber && ",:".contains(before) {
+                isFound = true
+                return (token.1 ?? "") + "…" + (token.3 ?? "")
             }
-            if !byte.isBlank { mark = byte }
+            if let text = token.2 {
+                note(String(text), isText: true)
+            } else if let word = token.4 {
+                if !isSecret, !isNumber { note(String(word), isText: false) }
+            } else if token.0 == ")" ? isByText : token.0 == "," ? isFound : ";{}\n".contains(token.0) {
+                isSecret = false
+            }
+            return token.0
         }
-        return shown + String(decoding: bytes[min(start, bytes.count)...], as: UTF8.self)
     }
 }

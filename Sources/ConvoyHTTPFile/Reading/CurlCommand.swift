@@ -1,264 +1,234 @@
 import Foundation
 
 extension HTTPFileReader {
-    private struct Command {
-        var method: String?
-        var data: [BodyPart] = []
-        var hasData = false
-        var parts: [FormParts.Part] = []
-        var removedFields: Set<String> = []
-        var givenFields: Set<String> = []
-        var uploadedName: Substring = ""
-        var flags: Set<CurlOption> = []
-        var isUpload = false
-    }
-
     mutating func readCurl() {
-        let shell = ShellWords(lines, from: index, to: blockEnd)
-        index = shell.line
+        let shell = ShellWords(lines[index..<blockEnd].joined(separator: "\n")[...], line: index + 1)
+        index = shell.problem == nil ? shell.end.line : blockEnd
         if let problem = shell.problem { return file.problems.append(problem) }
-        readCurl(shell.words)
+        let command = CurlCommand(shell.words, request, readsVariables: true)
+        request = command.request
+        file.problems += command.problems
     }
+}
 
-    static func readCommand(_ words: [Word]) -> (request: FileRequest, problems: [Problem]) {
-        var reader = HTTPFileReader("")
-        reader.readsVariables = false
-        reader.readCurl(words)
-        return (reader.request, reader.file.problems)
-    }
+struct CurlCommand {
+    private(set) var request: FileRequest
+    private(set) var problems: [Problem] = []
+    private let readsVariables: Bool
+    /// The place of the word that is read.
+    private var place: Position
+    private var method: String?
+    private var data: [BodyPart] = []
+    private var hasData = false
+    private var parts: [FormParts.Part] = []
+    private var removedFields: Set<String> = []
+    private var givenFields: Set<String> = []
+    private var uploadedName: String?
+    private var flags: Set<Option> = []
 
-    private mutating func readCurl(_ words: [Word]) {
+    init(_ words: [Word], _ request: FileRequest = FileRequest(), readsVariables: Bool = false) {
+        (self.request, self.readsVariables, place) = (request, readsVariables, request.position)
         var words = words.dropFirst()
-        var command = Command()
         while let word = words.popFirst() {
-            guard word.text.hasPrefix("-"), word.text.count > 1 else {
-                setTarget(word)
-                continue
+            place = word.position
+            if word.text.hasPrefix("-"), word.text.count > 1 {
+                readOption(word.text, &words)
+            } else {
+                setTarget(word.text)
             }
-            readOption(word, &words, &command)
         }
-        if request.target.parts.isEmpty {
-            report(request.position, "the command has no URL", "write curl https://example.com/path")
-        }
-        complete(command)
+        place = request.position
+        if self.request.target.parts.isEmpty { report("the command has no URL", "write curl https://example.com/path") }
+        complete()
     }
 
-    private mutating func setTarget(_ word: Word) {
+    private mutating func report(_ what: String, _ advice: String, losesData: Bool = false) {
+        problems.append(Problem(place, what, advice))
+        // In an `.http` file, the request is not disabled, because the reported error already prevents the run.
+        if losesData, !readsVariables { request.isDisabled = true }
+    }
+
+    private mutating func setTarget(_ text: String) {
         guard request.target.parts.isEmpty else {
-            return report(word.position, "the command has a second URL", "write ### and a separate command for it")
+            return report("the command has a second URL", "write ### and a separate command for it")
         }
-        request.target = template(word)
+        request.target = template(text)
     }
 
-    /// In an `.http` file, the request is not disabled, because the reported error already prevents the run.
-    private mutating func disableImported() { if !readsVariables { request.isDisabled = true } }
-
-    private mutating func template(_ word: Word) -> Template { words(word.text, at: word.position) }
-
-    private mutating func words(_ text: String, at position: Position) -> Template {
-        readsVariables ? Template.read(lines: text, &file.problems) { _ in position } : Template(text)
+    private mutating func template(_ text: String) -> Template {
+        readsVariables ? Template.read(lines: text, &problems) { [place] _ in place } : Template(text)
     }
 
-    private mutating func readOption(_ word: Word, _ words: inout ArraySlice<Word>, _ command: inout Command) {
-        var (name, attached) = (word.text, String?.none)
-        if name.hasPrefix("--") {
-            if let equals = name.firstIndex(of: "=") {
-                attached = String(name[name.index(after: equals)...])
-                name = String(name[..<equals])
-            }
-        } else if name.count > 2 {
-            attached = String(name.dropFirst(2))
-            name = String(name.prefix(2))
-        }
-        func refuse() {
+    private mutating func readOption(_ text: String, _ words: inout ArraySlice<Word>) {
+        let isLong = text.hasPrefix("--")
+        let end = isLong ? text.firstIndex(of: "=") ?? text.endIndex : text.index(text.startIndex, offsetBy: 2)
+        let name = String(text[..<end])
+        let attached = end == text.endIndex ? nil : String(text[end...].dropFirst(isLong ? 1 : 0))
+        let known = Self.options[name]
+        if known == nil || known == .other(takesValue: false) || known == .other(takesValue: true) {
             report(
-                word.position, "curl's option \(name) is not supported",
+                "curl's option \(name) is not supported",
                 "remove it, or write the request as METHOD URL with its header fields")
         }
-        guard let option = Self.curlOptions[name] else {
+        guard let option = known else {
             while let next = words.first, !next.text.hasPrefix("-"), !next.text.contains("://") { words.removeFirst() }
-            return refuse()
-        }
-        guard option.takesValue else {
-            if option == .other(takesValue: false) { refuse() }
-            command.flags.insert(option)
-            if let attached, !name.hasPrefix("--") {
-                words = [Word(text: "-" + attached, position: word.position)] + words
-            }
             return
         }
-        let value = attached.map { Word(text: $0, position: word.position) } ?? words.popFirst()
-        if option == .other(takesValue: true) { return refuse() }
-        guard let value else {
-            disableImported()
-            return report(word.position, "the option \(name) has no value", "write the value after it")
+        guard option.takesValue else {
+            flags.insert(option)
+            if let attached, !isLong { words = [Word(text: "-" + attached, position: place)] + words }
+            return
         }
-        apply(option, value, &command)
+        guard let value = attached.map({ Word(text: $0, position: place) }) ?? words.popFirst() else {
+            if option == .other(takesValue: true) { return }
+            return report("the option \(name) has no value", "write the value after it", losesData: true)
+        }
+        place = value.position
+        apply(option, value.text)
     }
 
-    private mutating func apply(_ option: CurlOption, _ value: Word, _ command: inout Command) {
+    private mutating func apply(_ option: Option, _ text: String) {
         switch option {
-        case .method: command.method = value.text
+        case .method: method = text
         case .field:
-            let mark = value.text.firstIndex(of: ":") ?? (value.text.hasSuffix(";") ? value.text.indices.last : nil)
-            guard let mark, value.text[..<mark].trimmed.isFieldName else {
-                return report(value.position, "a header field has no name and colon", "write -H 'Name: value'")
+            let mark = text.firstIndex(of: ":") ?? (text.hasSuffix(";") ? text.indices.last : nil)
+            guard let mark, case let name = text[..<mark].trimmed, name.isFieldName else {
+                return report("a header field has no name and colon", "write -H 'Name: value'")
             }
-            let (name, text) = (value.text[..<mark].trimmed, value.text[value.text.index(after: mark)...].trimmed)
+            let value = text[mark...].dropFirst().trimmed
             // Without a value, a colon removes curl's own field, and a semicolon sends an empty one.
-            guard !text.isEmpty || value.text[mark] == ";" else {
-                command.removedFields.insert(name.lowercased())
-                return
+            if value.isEmpty, text[mark] == ":" {
+                removedFields.insert(name.lowercased())
+            } else {
+                givenFields.insert(name.lowercased())
+                add(name, value)
             }
-            command.givenFields.insert(name.lowercased())
-            add(name, text, at: value.position)
-        case .data: addData(value, dropsLineEnds: true, after: "&", &command)
-        case .rawData: addData(value, as: template(value), after: "&", &command)
-        case .binaryData: addData(value, after: "&", &command)
+        case .data(let dropsLineEnds): addData(content(of: text, dropsLineEnds))
+        case .rawData: addData(.text(template(text)))
         case .json:
-            addData(value, after: "", &command)
+            addData(content(of: text), after: "")
             for name in ["Content-Type", "Accept"] where request.field(name.lowercased()) == nil {
-                add(name, "application/json", at: value.position)
+                add(name, "application/json")
             }
         case .form(let isLiteral):
-            guard let part = FormPart(value.text, isLiteral: isLiteral) else {
-                disableImported()
-                return report(
-                    value.position, "a part of the form has no name or no value", "write -F name=value or -F name=@file"
-                )
+            guard let part = FormPart(text, isLiteral: isLiteral) else {
+                let advice = "write -F name=value or -F name=@file"
+                return report("a part of the form has no name or no value", advice, losesData: true)
             }
-            command.parts.append(formPart(part, at: value.position))
+            add(part)
         case .user:
             // `RequestBuilder` encodes `Basic user:password`, as REST Client does. A value with blanks is encoded here.
-            let isOneWord = value.text.contains("{{") || !value.text.contains(where: \.isWhitespace)
-            let text = value.text.contains(":") || value.text.contains("{{") ? value.text : value.text + ":"
-            let user = isOneWord ? text : Data(text.utf8).base64EncodedString()
-            add("Authorization", "Basic " + user, at: value.position)
+            let isOneWord = text.contains("{{") || !text.contains(where: \.isWhitespace)
+            let user = text.contains(":") || text.contains("{{") ? text : text + ":"
+            add("Authorization", "Basic " + (isOneWord ? user : Data(user.utf8).base64EncodedString()))
         case .cookie:
-            guard value.text.contains("=") else {
-                return report(value.position, "cookie files are not supported", "write -b name=value")
+            guard text.contains("=") else { return report("cookie files are not supported", "write -b name=value") }
+            guard let place = request.fields.firstIndex(where: { $0.name == "Cookie" }) else {
+                return add("Cookie", text)
             }
-            if let place = request.fields.firstIndex(where: { $0.name == "Cookie" }) {
-                request.fields[place].value.append("; ")
-                request.fields[place].value.append(template(value))
-            } else {
-                add("Cookie", value.text, at: value.position)
+            request.fields[place].value.append("; ")
+            request.fields[place].value.append(template(text))
+        case .urlEncoded:
+            let all = template(text)
+            let pair = all.split(at: "=")
+            guard pair != nil || all.split(at: "@") == nil else {
+                return report("--data-urlencode with a file is not supported", "write name=value", losesData: true)
             }
-        case .urlEncoded: addEncoded(value, &command)
+            var encoded = pair?.before ?? Template()
+            if !encoded.parts.isEmpty { encoded.append("=") }
+            encoded.append((pair?.after ?? all).percentEncoded)
+            addData(.text(encoded))
         case .upload:
-            (command.isUpload, command.hasData) = (true, true)
-            if value.text != "-" { command.uploadedName = value.text.split(separator: "/").last ?? "" }
-            command.data = [fileBody(value.text, at: value.position)]
+            let name = text == "-" ? uploadedName : text.split(separator: "/").last.map(String.init)
+            (uploadedName, hasData) = (name ?? "", true)
+            data = [file(text)]
         case .adds(let name, let start):
-            if value.text.isEmpty { command.removedFields.insert(name.lowercased()) }
-            if !value.text.isEmpty { add(name, start + value.text, at: value.position) }
+            if text.isEmpty { removedFields.insert(name.lowercased()) } else { add(name, start + text) }
         case .timeout:
-            guard let seconds = Double(value.text), (0.001...1e9).contains(seconds) else {
-                return report(value.position, "\(value.text.shown) is not a time", "write seconds: --max-time 30")
+            guard let seconds = Double(text), (0.001...1e9).contains(seconds) else {
+                return report("\(text.shown) is not a time", "write seconds: --max-time 30")
             }
             request.timeout = .milliseconds(Int64(seconds * 1_000))
-        case .url: setTarget(value)
-        case .output:
-            request.output = FileRequest.Output(path: template(value), replaces: true, position: value.position)
+        case .url: setTarget(text)
+        case .output: request.output = FileRequest.Output(path: template(text), replaces: true, position: place)
         case .head, .get, .digest, .nothing, .other: break
         }
     }
 
-    private mutating func addEncoded(_ value: Word, _ command: inout Command) {
-        let all = template(value)
-        let pair = all.split(at: "=")
-        guard pair != nil || all.split(at: "@") == nil else {
-            disableImported()
-            return report(value.position, "--data-urlencode with a file is not supported", "write name=value")
-        }
-        var text = pair?.before ?? Template()
-        if !text.parts.isEmpty { text.append("=") }
-        text.append((pair?.after ?? all).percentEncoded)
-        addData(value, as: text, after: "&", &command)
+    private mutating func add(_ name: String, _ text: String) {
+        request.fields.append(FileRequest.Field(name: name, value: template(text), position: place))
     }
 
-    private mutating func add(_ name: String, _ text: String, at position: Position) {
-        request.fields.append(FileRequest.Field(name: name, value: words(text, at: position), position: position))
+    private mutating func addData(_ part: BodyPart, after separator: String = "&") {
+        if hasData { data.add(.text(Template(separator))) }
+        hasData = true
+        data.add(part)
     }
 
-    private mutating func addData(
-        _ value: Word, as text: Template? = nil, dropsLineEnds: Bool = false, after separator: String,
-        _ command: inout Command
-    ) {
-        if command.hasData { command.data.add(.text(Template(separator))) }
-        command.hasData = true
-        if text == nil, value.text.hasPrefix("@") {
-            let path = String(value.text.dropFirst())
-            command.data.append(fileBody(path, dropsLineEnds: dropsLineEnds, at: value.position))
-        } else {
-            command.data.add(.text(text ?? template(value)))
-        }
+    private mutating func content(of text: String, _ dropsLineEnds: Bool = false) -> BodyPart {
+        text.hasPrefix("@") ? file(String(text.dropFirst()), dropsLineEnds) : .text(template(text))
     }
 
-    private mutating func fileBody(_ path: String, dropsLineEnds: Bool = false, at position: Position) -> BodyPart {
-        var file = FileReference(path: words(path, at: position), position: position)
-        file.dropsLineEnds = dropsLineEnds
-        return .file(file)
+    private mutating func file(_ path: String, _ dropsLineEnds: Bool = false) -> BodyPart {
+        .file(FileReference(path: template(path), position: place, dropsLineEnds: dropsLineEnds))
     }
 
-    private mutating func formPart(_ part: FormPart, at position: Position) -> FormParts.Part {
+    private mutating func add(_ part: FormPart) {
         var (fileName, content) = (part.fileName, BodyPart.text(Template()))
         switch part.source {
-        case .text(let text): content = .text(words(text, at: position))
-        case .content(let path): content = fileBody(path, at: position)
+        case .text(let text): content = .text(template(text))
+        case .content(let path): content = file(path)
         case .file(let path):
-            content = fileBody(path, at: position)
-            fileName = fileName ?? path.split(separator: "/").last.map(String.init) ?? "file"
+            content = file(path)
+            fileName = fileName ?? String(path.split(separator: "/").last ?? "file")
         }
-        return FormParts.Part(
-            name: words(part.name, at: position), content: content,
-            fileName: fileName.map { words($0, at: position) }, type: part.contentType.map { words($0, at: position) })
+        parts.append(
+            FormParts.Part(
+                name: template(part.name), content: content, fileName: fileName.map { template($0) },
+                type: part.contentType.map { template($0) }))
     }
 
-    private mutating func complete(_ command: Command) {
-        let removed = command.removedFields.subtracting(command.givenFields)
+    private mutating func complete() {
+        let removed = removedFields.subtracting(givenFields)
         request.fields.removeAll { removed.contains($0.name.lowercased()) }
-        if command.isUpload, request.target.source.hasSuffix("/") {
-            let name = String(command.uploadedName)
-            let hasVariables = readsVariables && name.contains("{{")
-            request.target.append(hasVariables ? words(name, at: request.position) : Template(name.percentEncoded))
+        if let uploadedName, request.target.source.hasSuffix("/") {
+            let hasVariables = readsVariables && uploadedName.contains("{{")
+            request.target.append(hasVariables ? template(uploadedName) : Template(uploadedName.percentEncoded))
         }
-        request.method =
-            command.method?.uppercased() ?? (command.flags.contains(.head) ? "HEAD" : command.isUpload ? "PUT" : "GET")
-        if command.flags.contains(.digest),
+        let isHead = flags.contains(.head)
+        request.method = method?.uppercased() ?? (isHead ? "HEAD" : uploadedName != nil ? "PUT" : "GET")
+        if flags.contains(.digest),
             let place = request.fields.firstIndex(where: { $0.value.prefixText.hasPrefix("Basic ") })
         {
-            let user = request.fields[place].value.source.dropFirst(6)
-            request.fields[place].value = words("Digest " + user, at: request.position)
+            request.fields[place].value = template("Digest " + request.fields[place].value.source.dropFirst(6))
         }
-        if command.flags.contains(.get) {
-            let hasQuery = request.target.source.contains("?")
-            for (number, part) in command.data.enumerated() {
+        if flags.contains(.get) {
+            let mark = request.target.source.contains("?") ? "&" : "?"
+            for (number, part) in data.enumerated() {
                 guard case .text(let text) = part else {
-                    disableImported()
-                    report(request.position, "-G with data from a file is not supported", "write the fields in the URL")
+                    report("-G with data from a file is not supported", "write the fields in the URL", losesData: true)
                     continue
                 }
-                if number == 0 { request.target.append(hasQuery ? "&" : "?") }
+                if number == 0 { request.target.append(mark) }
                 request.target.append(text)
             }
             return
         }
-        if !command.parts.isEmpty {
-            if command.method == nil { request.method = "POST" }
-            return request.setParts(command.parts)
+        if !parts.isEmpty {
+            if method == nil { request.method = "POST" }
+            return request.setParts(parts)
         }
-        guard command.hasData else { return }
-        request.body = command.data
-        guard !command.isUpload else { return }
-        if command.method == nil, !command.flags.contains(.head) { request.method = "POST" }
+        request.body = data
+        guard hasData, uploadedName == nil else { return }
+        if method == nil, !isHead { request.method = "POST" }
         if request.field("content-type") == nil, !removed.contains("content-type") {
-            add("Content-Type", "application/x-www-form-urlencoded", at: request.position)
+            add("Content-Type", "application/x-www-form-urlencoded")
         }
     }
 
-    enum CurlOption: Hashable {
-        case method, field, data, rawData, binaryData, json
+    private enum Option: Hashable {
+        case method, field, rawData, json
+        case data(dropsLineEnds: Bool)
         case form(isLiteral: Bool)
         /// The value, behind a text, is the value of a field.
         case adds(field: String, String)
@@ -275,186 +245,100 @@ extension HTTPFileReader {
         }
     }
 
-    static let curlOptions: [String: CurlOption] = {
-        let table: [(names: String, option: CurlOption)] = [
-            ("-X --request", .method), ("-H --header", .field), ("--data-raw", .rawData),
-            ("-d --data --data-ascii", .data), ("--data-binary", .binaryData), ("--json", .json),
-            ("-F --form", .form(isLiteral: false)), ("--form-string", .form(isLiteral: true)), ("-I --head", .head),
-            ("-G --get", .get), ("-u --user", .user), ("-b --cookie", .cookie),
-            ("-A --user-agent", .adds(field: "User-Agent", "")), ("-e --referer", .adds(field: "Referer", "")),
-            ("--url", .url), ("-o --output", .output), ("--data-urlencode", .urlEncoded),
-            ("-T --upload-file", .upload), ("-r --range", .adds(field: "Range", "bytes=")),
-            ("--oauth2-bearer", .adds(field: "Authorization", "Bearer ")), ("--digest", .digest),
-            ("-m --max-time", .timeout), ("-w --write-out", .nothing(takesValue: true)),
-            (
+    private static let options: [String: Option] = {
+        let names: [Option: String] = [
+            .method: "-X --request", .field: "-H --header", .rawData: "--data-raw",
+            .data(dropsLineEnds: true): "-d --data --data-ascii", .data(dropsLineEnds: false): "--data-binary",
+            .json: "--json", .form(isLiteral: false): "-F --form", .form(isLiteral: true): "--form-string",
+            .head: "-I --head", .get: "-G --get", .user: "-u --user", .cookie: "-b --cookie",
+            .adds(field: "User-Agent", ""): "-A --user-agent", .adds(field: "Referer", ""): "-e --referer",
+            .url: "--url", .output: "-o --output", .urlEncoded: "--data-urlencode", .upload: "-T --upload-file",
+            .adds(field: "Range", "bytes="): "-r --range",
+            .adds(field: "Authorization", "Bearer "): "--oauth2-bearer", .digest: "--digest",
+            .timeout: "-m --max-time", .nothing(takesValue: true): "-w --write-out",
+            .nothing(takesValue: false):
                 "-L --location --compressed -s --silent -S --show-error -v --verbose -i --include -f --fail --http1.1 "
-                    + "--http2 -g --globoff -N --no-buffer -# --progress-bar --fail-with-body --no-progress-meter "
-                    + "--basic", .nothing(takesValue: false)
-            ),
-            (
+                + "--http2 -g --globoff -N --no-buffer -# --progress-bar --fail-with-body --no-progress-meter --basic",
+            .other(takesValue: false):
                 "-k --insecure -n --netrc -O --remote-name -J --remote-header-name -4 -6 --ntlm --negotiate --anyauth "
-                    + "--http1.0 --http3 --location-trusted --tlsv1.2 --tlsv1.3 -j --junk-session-cookies -R "
-                    + "--remote-time --create-dirs", .other(takesValue: false)
-            ),
-            (
+                + "--http1.0 --http3 --location-trusted --tlsv1.2 --tlsv1.3 -j --junk-session-cookies -R "
+                + "--remote-time --create-dirs",
+            .other(takesValue: true):
                 "-x --proxy -E --cert --key --cacert --resolve --connect-to --max-redirs -c --cookie-jar -D "
-                    + "--dump-header --limit-rate --retry --retry-delay --retry-max-time --connect-timeout -z "
-                    + "--time-cond --interface --ciphers -K --config --aws-sigv4 -U --proxy-user --noproxy "
-                    + "--unix-socket -y -Y --max-filesize -C --continue-at", .other(takesValue: true)
-            ),
+                + "--dump-header --limit-rate --retry --retry-delay --retry-max-time --connect-timeout -z "
+                + "--time-cond --interface --ciphers -K --config --aws-sigv4 -U --proxy-user --noproxy "
+                + "--unix-socket -y -Y --max-filesize -C --continue-at",
         ]
         return Dictionary(
-            table.flatMap { entry in entry.names.split(separator: " ").map { (String($0), entry.option) } }
-        ) { first, _ in first }
+            uniqueKeysWithValues: names.flatMap { option, names in
+                names.split(separator: " ").map { (String($0), option) }
+            })
     }()
 }
 
+/// The words of the command at the start of a text, as a shell reads them.
 struct ShellWords {
-    private let lines: [String]
-    private(set) var line: Int
-    private var column = 0
-    private let end: Int
     private(set) var words: [Word] = []
     private(set) var problem: Problem?
+    private(set) var rest: Substring
+    /// The place of `rest`.
+    private(set) var end: Position
 
-    init(_ lines: [String], from first: Int, to end: Int) {
-        (self.lines, line, self.end) = (lines, first, end)
-        characters = Array(lines[first])
-        do throws(Problem) {
-            try read()
-            line = min(line + 1, end)
-        } catch { (problem, line) = (error, end) }
-    }
-
-    private var characters: [Character]
-
-    private mutating func read() throws(Problem) {
-        while skipBlanks() {
-            let start = Position(line: line + 1, column: column + 1)
-            var (text, isQuoted) = ("", false)
-            while column < characters.count, !characters[column].isWhitespace {
-                isQuoted = isQuoted || "'\"\\".contains(characters[column])
-                try readPiece(into: &text, start)
-            }
-            words.append(Word(text: text, position: start, isQuoted: isQuoted))
-        }
-    }
-
-    private mutating func skipBlanks() -> Bool {
+    init(_ text: Substring, line: Int) {
+        (rest, end) = (text, Position(line: line, column: 1))
+        // A final backslash, caret (cmd.exe) or backquote (PowerShell) continues the line.
+        let blanks = #/(?:[^\S\n]|[\\^`]\n)*+/#
+        let piece = #/(?s)'([^']*+)'|"((?:[^"\\]++|\\.)*+)"|\$'((?:[^'\\]++|\\.)*+)'|\\(.)|(['"]|\$')|[^\s'"\\$]++|\S/#
         while true {
-            while column < characters.count, characters[column].isWhitespace { column += 1 }
-            guard column < characters.count else { return false }
-            let isLast = column == characters.count - 1
-            // A final backslash, caret (cmd.exe) or backquote (PowerShell) continues the line.
-            guard isLast, "\\^`".contains(characters[column]), nextLine() else { return true }
-        }
-    }
-
-    private mutating func nextLine() -> Bool {
-        guard line + 1 < end else { return false }
-        (line, column) = (line + 1, 0)
-        characters = Array(lines[line])
-        return true
-    }
-
-    private mutating func readPiece(into text: inout String, _ start: Position) throws(Problem) {
-        let character = characters[column]
-        column += 1
-        switch character {
-        case "'": while case let next = try nextQuoted(start), next != "'" { text.append(next) }
-        case "\"":
-            while case let next = try nextQuoted(start), next != "\"" {
-                guard next == "\\" else {
-                    text.append(next)
-                    continue
+            if let blanks = rest.prefixMatch(of: blanks) { skip(blanks.0) }
+            let start = end
+            var word = Word(text: "", position: start)
+            while let match = rest.prefixMatch(of: piece) {
+                guard match.5 == nil else {
+                    problem = Problem(start, "a quote in this word is not closed", "write the same quote after it")
+                    return
                 }
-                let escaped = try nextQuoted(start)
-                if !"\"\\$`\n".contains(escaped) { text.append("\\") }
-                if escaped != "\n" { text.append(escaped) }
+                let text = match.1 ?? match.4.map { $0 == "\n" ? "" : $0 }
+                let quoted = match.2?.replacing(#/\\(["\\$`\n])/#) { $0.1 == "\n" ? "" : $0.1 }
+                word.isQuoted = word.isQuoted || (text ?? quoted ?? match.3) != nil
+                word.text += match.3?.withoutEscapes ?? String(text ?? quoted ?? match.0)
+                skip(match.0)
             }
-        case "$" where column < characters.count && characters[column] == "'":
-            column += 1
-            while case let next = try nextQuoted(start), next != "'" {
-                if next == "\\" { readEscape(try nextQuoted(start), into: &text) } else { text.append(next) }
-            }
-        case "\\" where column < characters.count:
-            text.append(characters[column])
-            column += 1
-        case "\\" where nextLine(): break
-        default: text.append(character)
+            guard end != start else { return }
+            words.append(word)
         }
     }
 
-    private mutating func nextQuoted(_ start: Position) throws(Problem) -> Character {
-        if column < characters.count {
-            column += 1
-            return characters[column - 1]
-        }
-        guard nextLine() else {
-            throw Problem(start, "a quote in this word is not closed", "write the same quote after it")
-        }
-        return "\n"
-    }
-
-    private static let escapes: [Character: Unicode.Scalar] = [
-        "n": "\n", "r": "\r", "t": "\t", "a": "\u{7}", "b": "\u{8}", "e": "\u{1B}", "E": "\u{1B}", "f": "\u{C}",
-        "v": "\u{B}",
-    ]
-
-    private mutating func readEscape(_ escaped: Character, into text: inout String) {
-        switch escaped {
-        case _ where Self.escapes[escaped] != nil: text.unicodeScalars.append(Self.escapes[escaped] ?? "\n")
-        case _ where escaped.octalValue != nil:
-            column -= 1
-            text += readOctets()
-        case "u": text.unicodeScalars.append(readUnit())
-        case "U", "x":
-            let scalar = digits(escaped == "U" ? 8 : 2).flatMap(Unicode.Scalar.init)
-            if let scalar { text.unicodeScalars.append(scalar) }
-        default: text.append(escaped)
-        }
-    }
-
-    /// Bytes that are not UTF-8 are code points of Latin-1, as after `\x`.
-    private mutating func readOctets() -> String {
-        var bytes: [UInt8] = []
-        while true {
-            var (value, count) = (0, 0)
-            while count < 3, column < characters.count, let digit = characters[column].octalValue {
-                (value, count, column) = (value * 8 + digit, count + 1, column + 1)
-            }
-            bytes.append(UInt8(truncatingIfNeeded: value))
-            guard column + 1 < characters.count, characters[column] == "\\", characters[column + 1].octalValue != nil
-            else { break }
-            column += 1
-        }
-        return String(validating: bytes, as: UTF8.self)
-            ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
-    }
-
-    private mutating func digits(_ most: Int) -> UInt32? {
-        var digits = ""
-        while digits.count < most, column < characters.count, characters[column].isHexDigit {
-            digits.append(characters[column])
-            column += 1
-        }
-        return UInt32(digits, radix: 16)
-    }
-
-    private mutating func readUnit() -> Unicode.Scalar {
-        let high = digits(4) ?? 0xFFFD
-        if let scalar = Unicode.Scalar(high) { return scalar }
-        let start = column
-        if characters[column...].starts(with: "\\u") {
-            column += 2
-            let units = [UInt16(high), UInt16(digits(4) ?? 0)]
-            if let scalar = String(validating: units, as: UTF16.self)?.unicodeScalars.first { return scalar }
-        }
-        column = start
-        return "\u{FFFD}"
+    private mutating func skip(_ text: Substring) {
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+        if lines.count > 1 { end = Position(line: end.line + lines.count - 1, column: 1) }
+        end.column += lines.last?.count ?? 0
+        rest = rest[text.endIndex...]
     }
 }
 
-extension Character {
-    fileprivate var octalValue: Int? { ("0"..."7").contains(self) ? wholeNumberValue : nil }
+extension Substring {
+    /// The text of `$'…'`.
+    fileprivate var withoutEscapes: String {
+        let names: [Substring: Substring] = [
+            "n": "\n", "r": "\r", "t": "\t", "a": "\u{7}", "b": "\u{8}", "e": "\u{1B}", "E": "\u{1B}", "f": "\u{C}",
+            "v": "\u{B}",
+        ]
+        let escape = #/((?:\\[0-7]{1,3})+)|((?:\\u\p{AHex}{0,4})+)|\\(?:U(\p{AHex}{0,8})|x(\p{AHex}{0,2})|(.))/#
+        return String(
+            replacing(escape.dotMatchesNewlines()) { match -> String in
+                if let octets = match.1 {
+                    // Bytes that are not UTF-8 are code points of Latin-1, as after `\x`.
+                    let bytes = octets.split(separator: "\\").map { UInt8(truncatingIfNeeded: Int($0, radix: 8) ?? 0) }
+                    return TextEncoding.utf8.text(of: bytes) ?? TextEncoding.latin1.text(of: bytes) ?? ""
+                }
+                if let units = match.2?.split(separator: "\\u", omittingEmptySubsequences: false).dropFirst() {
+                    return String(decoding: units.map { UInt16($0, radix: 16) ?? 0xFFFD }, as: UTF16.self)
+                }
+                if let digits = match.3 ?? match.4 {
+                    return UInt32(digits, radix: 16).flatMap(Unicode.Scalar.init).map { String($0) } ?? ""
+                }
+                return match.5.map { String(names[$0] ?? $0) } ?? ""
+            })
+    }
 }

@@ -7,7 +7,6 @@ package struct HTTPFileReader {
     var blockEnd = 0
     var file = HTTPFile()
     var request = FileRequest(position: .start)
-    var readsVariables = true
 
     /// Splitting by `Character` is slower, which shows in files with a million lines.
     init(_ text: String) {

@@ -12,17 +12,18 @@ import Testing
             curl https://a.com/x --next https://a.com/y -m 2.5
             something else
             curl -sS --data-urlencode 'q=a b&c' -G "https://a.com/search" ;
-            curl -T f.bin https://a.com/up -u 'ada:secret'
+            curl -T d/f.bin https://a.com/up/ -u 'ada:secret'
             curl --url=https://a.com/json -d '{"plain": true}'
             """)
-        let requests = try imported.built(files: ["f.bin": ""])
+        let requests = try imported.built(files: ["d/f.bin": ""])
         #expect(
             requests.map { "\($0.method) \($0.url)" } == [
                 "POST https://a.com/login", "GET https://a.com/x", "GET https://a.com/y",
-                "GET https://a.com/search?q=a%20b%26c", "PUT https://a.com/up", "POST https://a.com/json",
+                "GET https://a.com/search?q=a%20b%26c", "PUT https://a.com/up/f.bin", "POST https://a.com/json",
             ])
         #expect(requests[0].bodyText == "{\"a\": {\"b\": \"{{c}}\"}}")
-        #expect(requests[4].body == [.file("f.bin")])
+        #expect(requests[4].body == [.file("d/f.bin")])
+        #expect(imported.file.bodyFiles == ["d/f.bin"])
         #expect(requests[5].bodyText == "{\"plain\": true}")
         #expect(requests[5].value(of: "content-type") == "application/x-www-form-urlencoded")
         #expect(imported.file.requests[0].notes == ["omitted: curl's option -k is not supported"])
@@ -77,26 +78,23 @@ import Testing
         #expect(request.method == "POST" && request.bodyText == body)
     }
 
-    @Test func anUploadToADirectoryHasTheNameOfItsFile() throws {
-        let imported = try Imported("curl -T a/f.bin https://a.com/up/")
-        #expect(try imported.built(files: ["a/f.bin": ""]).map(\.url) == ["https://a.com/up/f.bin"])
-    }
-
     /// A part's name or value cannot begin another part.
     @Test func partsOfAFormAreThoseOfCurl() throws {
         let command = #"""
             curl https://a.com/ -F 'a=v;type=text/html' -F 'f=@d/f.txt;type=text/csv;filename=g' -F 't=<t.txt' \
-                --form-string 'l=@x;type=y' -F $'n"\r\nX-I: 1=--convoy-parts-of-a-form'
+                --form-string 'l=@x;type=y' -F $'n"\r\nX-I: 1=--convoy-parts-of-a-form' \
+                -F 'convoy-parts-of-a-form-2=convoy-parts-of-a-form-31'
             """#
         let request = try #require(try Imported(command).built(files: ["d/f.txt": "F", "t.txt": "T"]).first)
-        let boundary = "convoy-parts-of-a-form-2"
+        let boundary = "convoy-parts-of-a-form-4"
         #expect(request.value(of: "content-type") == "multipart/form-data; boundary=\(boundary)")
         let head = { (rest: String) in "--\(boundary)\r\nContent-Disposition: form-data; name=\(rest)" }
         let body =
             head("\"a\"\r\nContent-Type: text/html\r\n\r\nv\r\n")
             + head("\"f\"; filename=\"g\"\r\nContent-Type: text/csv\r\n\r\n<d/f.txt>\r\n")
             + head("\"t\"\r\n\r\n<t.txt>\r\n") + head("\"l\"\r\n\r\n@x;type=y\r\n")
-            + head("\"n%22%0D%0AX-I: 1\"\r\n\r\n--convoy-parts-of-a-form\r\n") + "--\(boundary)--"
+            + head("\"n%22%0D%0AX-I: 1\"\r\n\r\n--convoy-parts-of-a-form\r\n")
+            + head("\"convoy-parts-of-a-form-2\"\r\n\r\nconvoy-parts-of-a-form-31\r\n") + "--\(boundary)--"
         #expect(request.text.hasPrefix("POST ") && request.text.hasSuffix("\n\n" + body))
     }
 

@@ -36,18 +36,17 @@ import Testing
     }
 
     @Test func bodiesOfParametersAndBytesAreKept() throws {
-        func entry(_ data: String) -> String {
-            "{\"request\": {\"method\": \"POST\", \"url\": \"http://a/\", \"postData\": \(data)}}"
+        func entry(_ type: String, _ data: String) -> String {
+            let data = #"{"mimeType": "\#(type)", \#(data)}"#
+            return #"{"request": {"method": "POST", "url": "http://a/", "postData": \#(data)}}"#
         }
+        let file = #"{"name": "c", "fileName": "d.txt", "contentType": "text/plain", "value": "e"}"#
         let imported = try Imported(
             har(
-                entry(
-                    "{\"mimeType\": \"application/x-www-form-urlencoded\", \"params\": [{\"name\": \"a b\", \"value\": \"c&d\"}]}"
-                ),
-                entry(
-                    "{\"mimeType\": \"multipart/form-data\", \"params\": [{\"name\": \"a\", \"value\": \"b\"}, {\"name\": \"c\", \"fileName\": \"d.txt\", \"contentType\": \"text/plain\", \"value\": \"e\"}]}"
-                ), entry("{\"mimeType\": \"text/plain\", \"encoding\": \"base64\", \"text\": \"aGk=\"}"),
-                entry("{\"mimeType\": \"image/png\", \"encoding\": \"base64\", \"text\": \"iVBO/w==\"}")))
+                entry("application/x-www-form-urlencoded", #""params": [{"name": "a b", "value": "c&d"}]"#),
+                entry("multipart/form-data", #""params": [{"name": "a", "value": "b"}, \#(file)]"#),
+                entry("text/plain", #""encoding": "base64", "text": "aGk=""#),
+                entry("image/png", #""encoding": "base64", "text": "iVBO/w==""#)))
         let requests = try imported.built(files: ["body-1.bin": ""])
         #expect(requests[0].bodyText == "a%20b=c%26d")
         #expect(
@@ -59,18 +58,21 @@ import Testing
         #expect(requests[2].bodyText == "hi")
         #expect(requests[3].body == [.file("body-1.bin")])
         #expect(imported.file.attachments.map(\.bytes) == [[0x89, 0x50, 0x4E, 0xFF]])
+        var named = imported.file
+        named.nameAttachments(after: "shop")
+        #expect(named.attachments.map(\.path) == ["shop-body-1.bin"])
+        #expect(HTTPFileWriter.write(named).text.contains("\n< shop-body-1.bin\n"))
     }
 
     // MARK: Values of earlier responses
 
     private static func exchange(
-        _ url: String, fields: String = "", body: String = "", answerFields: String = "", answer: String = ""
+        _ url: String, fields: String = "", body: String = "", cookie: String = "", answer: String = ""
     ) -> String {
-        let data =
-            body.isEmpty ? "" : ", \"postData\": {\"mimeType\": \"application/json\", \"text\": \(body.jsonQuoted)}"
+        let texts = [body, answer].map { #"{"mimeType": "application/json", "text": \#($0.jsonQuoted)}"# }
         return """
-            {"request": {"method": "POST", "url": "\(url)", "headers": [\(fields)]\(data)}, "response": {"headers": [\(
-            answerFields)], "content": {"mimeType": "application/json", "text": \(answer.jsonQuoted)}}}
+            {"request": {"method": "POST", "url": "\(url)", "headers": [\(fields)], "postData": \(texts[0])},
+             "response": {"headers": [{"name": "Set-Cookie", "value": "\(cookie)"}], "content": \(texts[1])}}
             """
     }
 
@@ -78,15 +80,13 @@ import Testing
         let imported = try Imported(
             har(
                 Self.exchange(
-                    "https://a.com/login", answerFields: "{\"name\": \"Set-Cookie\", \"value\": \"sid=s1; Path=/\"}",
-                    answer:
-                        "{\"data\": [{\"access-token\": \"eyJhbG.c10.Zm9v\", \"id\": 1234567890}], \"ok\": \"success\", \"cursor\": \"aB3/xY+z0==\"}"
-                ),
+                    "https://a.com/login", cookie: "sid=s1; Path=/",
+                    answer: #"{"data": [{"access-token": "eyJhbG.c10.Zm9v", "id": 1234567890}], "ok": "success", "#
+                        + #""cursor": "aB3/xY+z0=="}"#),
                 Self.exchange(
                     "https://a.com/users/1234567890?ok=success&c=aB3%2FxY%2Bz0%3D%3D",
-                    fields:
-                        "{\"name\": \"Authorization\", \"value\": \"Bearer eyJhbG.c10.Zm9v\"}, {\"name\": \"Cookie\", \"value\": \"sid=s1; b=2\"}",
-                    body: "{\"t\": \"eyJhbG.c10.Zm9v\"}")))
+                    fields: #"{"name": "Authorization", "value": "Bearer eyJhbG.c10.Zm9v"}, "#
+                        + #"{"name": "Cookie", "value": "sid=s1; b=2"}"#, body: #"{"t": "eyJhbG.c10.Zm9v"}"#)))
         #expect(
             imported.text.contains(
                 "POST https://a.com/users/{{post_login.response.body.$.data[0].id}}?ok=success"

@@ -24,13 +24,11 @@ import Testing
         ] { #expect(throws: Defect.self) { try Imported(bytes) } }
     }
 
-    @Test func deepDocumentsAreRefusedWithoutRecursion() {
-        let deep = String(repeating: "{\"item\":[", count: 100_000)
-        #expect(throws: Defect.self) { try Imported(deep) }
-        let folders =
-            String(repeating: "{\"item\":[", count: 60) + "{\"request\": \"http://a/\"}"
-            + String(repeating: "]}", count: 60)
-        #expect((try? Imported(folders))?.file.requests.count == 1)
+    @Test func deepDocumentsAreRefusedWithoutRecursion() throws {
+        func folders(_ count: Int) -> String { String(repeating: "{\"item\":[", count: count) }
+        #expect(throws: Defect.self) { try Imported(folders(100_000)) }
+        let document = folders(60) + "{\"request\": \"http://a/\"}" + String(repeating: "]}", count: 60)
+        #expect(try Imported(document).file.requests.count == 1)
     }
 
     private static let archive = har(
@@ -85,21 +83,6 @@ import Testing
         #expect(names.take("b") == "b_200001")
     }
 
-    private static func entry(_ host: String) -> String {
-        """
-        {"request": {"method": "PUT", "url": "http://\(host)/", "postData":
-          {"mimeType": "image/png", "encoding": "base64", "text": "iVBO/w=="}}}
-        """
-    }
-
-    @Test func attachmentsAreNamedAfterTheirFile() throws {
-        var file = try Imported(har(Self.entry("a"), Self.entry("b"))) { $0.hosts = ["b"] }.file
-        #expect(file.attachments.map(\.path) == ["body-2.bin"])
-        file.nameAttachments(after: "shop")
-        #expect(file.attachments.map(\.path) == ["shop-body-2.bin"])
-        #expect(HTTPFileWriter.write(file).text.contains("\n< shop-body-2.bin\n"))
-    }
-
     @Test(arguments: [("0.5", "500 ms"), ("2.7", "2700 ms"), ("3", "3"), ("0.001", "1 ms")])
     func aTimeoutIsReadBack(seconds: String, written: String) throws {
         let text = try Imported("curl -m \(seconds) http://a/").text
@@ -141,12 +124,5 @@ import Testing
         #expect(requests[2].value(of: "cookie") == "sid=abc; theme=dark")
         #expect(requests[2].bodyText == #"{"password": "p\"w", "name": "ada"}"#)
         #expect(requests[3].value(of: "authorization") == "Basic YWRhOmxvdmVsYWNl")
-    }
-
-    /// A variable with a given value does not need the environment.
-    @Test func aGivenVariableReplacesTheEnvironment() throws {
-        let text = "@t = {{$processEnv CONVOY_NO_SUCH}}\nGET http://a/?t={{t}}"
-        #expect(try built(text, surroundings { $0.given = ["t": "x"] }).map(\.url) == ["http://a/?t=x"])
-        #expect(plan(text).problems.count == 1)
     }
 }
