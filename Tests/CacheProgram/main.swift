@@ -3,7 +3,6 @@ import Convoy
 import ConvoyCache
 import Foundation
 
-/// One line of input.
 struct Line: Decodable, Sendable {
     let id: Int
     let method: String
@@ -14,7 +13,6 @@ struct Line: Decodable, Sendable {
     let redirect: String
 }
 
-/// One line of output.
 struct Answer: Encodable, Sendable {
     let id: Int
     var status: Int?
@@ -23,7 +21,6 @@ struct Answer: Encodable, Sendable {
     var error: String?
 }
 
-/// Prints lines, one at a time.
 actor Printer {
     func print(_ answer: Answer) {
         guard var line = try? JSONEncoder().encode(answer) else { return }
@@ -80,16 +77,8 @@ connections.idleConnectionTime = .seconds(3)
 configuration.transport = (try? .connecting(with: connections)) ?? .automatic
 var caching = HTTPCache.Configuration()
 caching.answersGatewayTimeout = true
-let arguments = CommandLine.arguments
-if arguments.contains("--shared") { caching.sharing = .shared(targets: ["CDN-Cache-Control"]) }
-let directory: URL
-var isTemporary = false
-if let index = arguments.firstIndex(of: "--directory"), index + 1 < arguments.count {
-    directory = URL(fileURLWithPath: arguments[index + 1])
-} else {
-    directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-cache-\(UUID().uuidString)")
-    isTemporary = true
-}
+if CommandLine.arguments.contains("--shared") { caching.sharing = .shared(targets: ["CDN-Cache-Control"]) }
+let directory = FileManager.default.temporaryDirectory.appendingPathComponent("convoy-cache-\(UUID().uuidString)")
 configuration.cache = HTTPCache(directory: directory, capacity: 256 << 20, configuration: caching)
 let manager = RequestManager(configuration: configuration)
 let printer = Printer()
@@ -99,4 +88,4 @@ await withTaskGroup(of: Void.self) { group in
         group.addTask { await printer.print(await line.answer(manager)) }
     }
 }
-if isTemporary { try? FileManager.default.removeItem(at: directory) }
+try? FileManager.default.removeItem(at: directory)

@@ -31,9 +31,7 @@ enum Origin {
     ///
     /// A random block is repeated, because single random numbers take seconds in a debug build. The block's length is
     /// prime, so a piece in the wrong place is noticed.
-    static func body(_ number: Int) -> Data { bodies[number] }
-
-    private static let bodies = (0..<keyCount).map(make)
+    static let bodies = (0..<keyCount).map(make)
 
     private static func make(_ number: Int) -> Data {
         let count = [0, 700, 5_000, 33_000, 90_000, 200_000][number % 6]
@@ -55,7 +53,7 @@ enum Origin {
             if exchange.request.headerFields["If-None-Match"] == tag {
                 return exchange.answer(304, headerFields: fields)
             }
-            let body = body(number)
+            let body = bodies[number]
             exchange.respond(
                 ResponseHead(
                     statusCode: 200, headerFields: fields, url: exchange.request.url,
@@ -76,7 +74,7 @@ enum Origin {
         if index % 23 == 22 { request = Request<Data>(method: .post, url: url) }
         if index % 17 == 16 { request = request.cachePolicy(.reload) }
         let response = try? await manager.send(request)
-        if response?.value != Origin.body(number) {
+        if response?.value != Origin.bodies[number] {
             wrong += 1
             print("wrong", number, response?.value.count ?? -1)
         }

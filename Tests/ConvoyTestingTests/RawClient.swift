@@ -25,12 +25,7 @@ final class RawClient {
     private let socket: Descriptor
     private var buffer = Data()
 
-    convenience init(_ server: TestServer, sending text: String) throws {
-        try self.init(server)
-        send(text)
-    }
-
-    init(_ server: TestServer, receiveBufferBytes: Int32? = nil) throws {
+    init(_ server: TestServer, sending text: String = "", receiveBufferBytes: Int32? = nil) throws {
         let number = Foundation.socket(AF_INET, streamType, 0)
         try #require(number >= 0)
         socket = Descriptor(number)
@@ -49,6 +44,7 @@ final class RawClient {
             }
         }
         if result != 0 { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+        send(text)
     }
 
     func close() { socket.close() }
@@ -90,10 +86,9 @@ final class RawClient {
 
     func readDataToEnd() -> (data: Data, end: StreamEnd) {
         while true {
-            if let end = fill() {
-                defer { buffer = Data() }
-                return (buffer, end)
-            }
+            guard let end = fill() else { continue }
+            defer { buffer = Data() }
+            return (buffer, end)
         }
     }
 
@@ -112,6 +107,12 @@ final class RawClient {
             }
             try #require(fill() == nil)
         }
+    }
+
+    /// Whether a read would return at once, with bytes or the end.
+    var hasInput: Bool {
+        var entry = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) > 0
     }
 
     /// Reads one response that has a Content-Length or no body.
@@ -139,13 +140,5 @@ extension TestServer {
             client.get(target)
             return String(decoding: try client.readResponse().body, as: UTF8.self)
         }
-    }
-}
-
-extension RawClient {
-    /// Whether a read would return at once, with bytes or the end.
-    var hasInput: Bool {
-        var entry = pollfd(fd: socket.number, events: Int16(POLLIN), revents: 0)
-        return poll(&entry, 1, 0) > 0
     }
 }

@@ -61,8 +61,6 @@ struct FaultCase: Sendable, CustomTestStringConvertible {
 
     init() throws { server = try TestServer() }
 
-    static let hello = FaultCase.hello
-
     @Test(arguments: FaultCase.all + FaultCase.cuts)
     func theClientSeesTheBytesAndTheEnd(_ test: FaultCase) throws {
         server.enqueue(test.reply)
@@ -99,25 +97,25 @@ struct FaultCase: Sendable, CustomTestStringConvertible {
 
     @Test(arguments: [nil, 2] as [Int64?])
     func aStallSendsOnlyTheBytesBeforeIt(byteCount: Int64?) async throws {
-        let (server, gate, reply) = (try TestServer(), Gate(), Reply.status(200, body: "hello").disconnectingAtEnd())
+        let reply = Reply.status(200, body: "hello").disconnectingAtEnd()
         server.enqueue(
             byteCount.map { reply.stalling(afterBodyBytes: $0, until: gate) } ?? reply.stalling(until: gate))
         let client = try server.client()
         try await gate.reached()
-        let before = byteCount == nil ? "" : String(Self.hello.dropLast(3))
+        let before = byteCount == nil ? "" : String(FaultCase.hello.dropLast(3))
         #expect(try client.readText(before.utf8.count) == before)
         #expect(!client.hasInput)
         gate.open()
-        #expect(client.readToEnd() == (String(Self.hello.dropFirst(before.count)), .end))
+        #expect(client.readToEnd() == (String(FaultCase.hello.dropFirst(before.count)), .end))
     }
 
     @Test func gateAfterHalfClosedReadingStillHolds() async throws {
-        let (server, gate, reply) = (try TestServer(), Gate(), Reply.status(200, body: "hello"))
-        server.enqueue(reply.performing(.shutDownReading, at: .responseStart).stalling(until: gate))
+        server.enqueue(
+            .status(200, body: "hello").performing(.shutDownReading, at: .responseStart).stalling(until: gate))
         let client = try server.client()
         try await gate.reached()
         gate.open()
-        #expect(client.readToEnd().text == Self.hello)
+        #expect(client.readToEnd().text == FaultCase.hello)
     }
 
     @Test func aClientThatDisconnectsDuringAStallIsDetected() async throws {
@@ -134,7 +132,7 @@ struct FaultCase: Sendable, CustomTestStringConvertible {
             .status(200, body: "hello").performing(.shutDownWriting, at: .responseEnd)
                 .performing(.wait(gate), at: .responseEnd))
         let client = try server.client()
-        #expect(client.readToEnd() == (Self.hello, .end))
+        #expect(client.readToEnd() == (FaultCase.hello, .end))
         try await gate.reached()
         #expect(server.openConnectionCount == 1)
         gate.open()

@@ -34,19 +34,16 @@ import Testing
         #expect(response.body == Data(body.utf8))
     }
 
+    /// A weak entity tag never matches.
     @Test(arguments: [
-        ("\"v1\"", 206), ("\"v2\"", 200), ("W/\"v1\"", 200), ("Sun, 06 Nov 1994 08:49:37 GMT", 206),
-        ("Sun, 06 Nov 1994 08:49:38 GMT", 200),
+        ("\"v1\"", "\"v1\"", 206), ("\"v1\"", "\"v2\"", 200), ("\"v1\"", "W/\"v1\"", 200),
+        ("W/\"v1\"", "W/\"v1\"", 200), ("\"v1\"", "Sun, 06 Nov 1994 08:49:37 GMT", 206),
+        ("\"v1\"", "Sun, 06 Nov 1994 08:49:38 GMT", 200),
     ])
-    func ifRangeDecides(validator: String, statusCode: Int) throws {
-        let response = try get(resource(), "Range: bytes=5-\r\nIf-Range: \(validator)\r\n")
+    func ifRangeDecides(etag: String, validator: String, statusCode: Int) throws {
+        let response = try get(resource(etag: etag), "Range: bytes=5-\r\nIf-Range: \(validator)\r\n")
         #expect(response.statusLine.hasPrefix("HTTP/1.1 \(statusCode) "))
         #expect(response.body == Data((statusCode == 206 ? "56789" : "0123456789").utf8))
-    }
-
-    @Test func weakEntityTagNeverMatches() throws {
-        let response = try get(resource(etag: "W/\"v1\""), "Range: bytes=5-\r\nIf-Range: W/\"v1\"\r\n")
-        #expect(response.statusLine == "HTTP/1.1 200 OK")
     }
 
     @Test func headIgnoresRangeAndHasNoBody() throws {
@@ -70,13 +67,10 @@ import Testing
         #expect(response.body[999_999] == Reply.patternByte(at: 999_999))
     }
 
-    @Test func negativeOffsetsOfThePatternAreIgnored() {
-        #expect(Reply.pattern(range: -5..<3) == Reply.pattern(range: 0..<3))
-        #expect(Reply.pattern(range: -5 ..< -2).isEmpty)
-    }
-
     @Test func patternDoesNotDependOnWhereItIsCut() {
         let whole = Reply.pattern(range: 0..<100)
+        // Negative offsets are ignored.
+        #expect(Reply.pattern(range: -5..<3) == whole[..<3] && Reply.pattern(range: -5 ..< -2).isEmpty)
         for cut in [1, 7, 8, 9, 63, 99] as [Int64] {
             #expect(Reply.pattern(range: 0..<cut) + Reply.pattern(range: cut..<100) == whole)
         }

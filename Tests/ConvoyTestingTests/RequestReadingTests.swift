@@ -16,15 +16,11 @@ import Testing
             + "Content-Length: 5\r\n\r\n"
         client.send(text + "hello")
         let request = try await server.takeRequest()
-        #expect(request.method == "PUT")
-        #expect(request.target == "/a%20b?x=1&y")
-        #expect(request.path == "/a%20b")
-        #expect(request.query == "x=1&y")
+        #expect(request.method == "PUT" && request.target == "/a%20b?x=1&y")
+        #expect(request.path == "/a%20b" && request.query == "x=1&y")
         #expect(request.headerFields.map(\.name) == ["Host", "X-One", "x-one", "X-Empty", "Content-Length"])
-        #expect(request.value(of: "X-ONE") == "1")
         #expect(request.values(of: "x-one") == ["1", "2"])
-        #expect(request.value(of: "x-empty") == "")
-        #expect(request.value(of: "none") == nil)
+        #expect(["X-ONE", "x-empty", "none"].map(request.value(of:)) == ["1", "", nil])
         #expect(request.headerBytes == Data(text.utf8))
         #expect(request.bodyText == "hello")
         #expect(request.bodyDigest == RecordedRequest.digest(of: "hello".utf8))
@@ -69,25 +65,18 @@ import Testing
         "Content-Length: 1\r\nContent-Length: 2\r\n\r\n", "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
         "Transfer-Encoding: gzip\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\nxyz\r\n",
         "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
+        "X: long\r\n\r\n",
     ])
-    func malformedRequestGets400AndTheEnd(text: String) throws {
+    func malformedRequestGets400Or431AndTheEnd(text: String) throws {
         server.respond { _ in .status(200) }
         let start = text.hasPrefix("G") ? "" : "POST / HTTP/1.1\r\nHost: a\r\n"
-        let client = try RawClient(server, sending: start + text)
+        let long = String(repeating: "x", count: 70_000)
+        let client = try RawClient(server, sending: start + text.replacingOccurrences(of: "long", with: long))
         client.endWriting()
         let (answer, end) = client.readToEnd()
-        #expect(answer.hasPrefix("HTTP/1.1 400 Bad Request\r\n"))
+        #expect(answer.hasPrefix("HTTP/1.1 " + (text.contains("long") ? "431 " : "400 Bad Request\r\n")))
         #expect(end == .end)
         #expect(server.rejectedRequestCount == 1)
-    }
-
-    @Test func headAboveTheLimitGets431() throws {
-        let client = try RawClient(
-            server, sending: "GET / HTTP/1.1\r\nHost: a\r\nX: " + String(repeating: "x", count: 70_000))
-        client.endWriting()
-        let (answer, end) = client.readToEnd()
-        #expect(answer.hasPrefix("HTTP/1.1 431 "))
-        #expect(end == .end)
     }
 
     private static let expecting = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n"

@@ -26,11 +26,7 @@ import Testing
             "/a", "/a?page=2", "/a?page=3", "http://127.0.0.1/a?page=2", "/b?", "/b", "/b?c",
         ])
         #expect(bodies == ["any", "second", "any", "second", "empty", "", ""])
-    }
-
-    @Test func unknownPathGets404() throws {
-        let client = try server.client()
-        #expect(try client.readResponse().statusLine == "HTTP/1.1 404 Not Found")
+        #expect(try server.client("/b").readResponse().statusLine == "HTTP/1.1 404 Not Found")
     }
 
     @Test func keepAliveNumbersConnectionsAndRequests() async throws {
@@ -40,12 +36,10 @@ import Testing
             client.get("/")
             _ = try client.readResponse()
         }
-        var numbers: [[Int]] = []
-        for _ in 0..<3 {
+        for numbers in [(1, 1), (1, 2), (2, 1)] {
             let request = try await server.takeRequest()
-            numbers.append([request.connectionNumber, request.numberOnConnection])
+            #expect((request.connectionNumber, request.numberOnConnection) == numbers)
         }
-        #expect(numbers == [[1, 1], [1, 2], [2, 1]])
         #expect(server.connectionCount == 2)
         #expect(server.openConnectionCount == 2)
         first.close()
@@ -62,9 +56,7 @@ import Testing
         client.send(
             "POST /1 HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nabGET /2 HTTP/1.1\r\nHost: a\r\n\r\n"
                 + "GET /3 HTTP/1.1\r\nHost: a\r\n\r\n")
-        var bodies: [String] = []
-        for _ in 0..<3 { bodies.append(String(decoding: try client.readResponse().body, as: UTF8.self)) }
-        #expect(bodies == ["/1ab", "/2", "/3"])
+        for body in ["/1ab", "/2", "/3"] { #expect(try client.readResponse().body == Data(body.utf8)) }
     }
 
     @Test(arguments: [
@@ -89,12 +81,10 @@ import Testing
         server.enqueue([.status(200, body: "hello"), .status(204, body: "no"), .status(304, body: "no"), .status(200)])
         let client = try RawClient(server, sending: "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
         #expect(try client.readHead() == "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
-        client.get("/")
-        #expect(try client.readHead() == "HTTP/1.1 204 No Content\r\n\r\n")
-        client.get("/")
-        #expect(try client.readHead() == "HTTP/1.1 304 Not Modified\r\n\r\n")
-        client.get("/")
-        #expect(try client.readHead() == "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        for head in ["204 No Content", "304 Not Modified", "200 OK\r\nContent-Length: 0"] {
+            client.get("/")
+            #expect(try client.readHead() == "HTTP/1.1 \(head)\r\n\r\n")
+        }
     }
 
     @Test func handlerMayUseAndShutDownItsOwnServer() async throws {

@@ -30,9 +30,8 @@ public struct CacheEntry: Sendable, Hashable {
     /// The date is in the past if the response is stale or must be validated before each use.
     public let freshUntil: Date
 
-    init(_ summary: StoredSummary, _ sharing: CacheSharing) {
-        let head = summary.head
-        (key, statusCode, headerFields) = (summary.key, head.statusCode, head.headerFields)
+    init(_ head: StoredHead, _ sharing: CacheSharing) {
+        (key, statusCode, headerFields) = (head.key, head.statusCode, head.headerFields)
         (bodyBytes, isComplete) = (head.bodyBytes, head.isComplete)
         varyingFields = head.vary.fields.keys.sorted()
         received = Date(timeIntervalSince1970: Double(head.responseTime))
@@ -50,7 +49,7 @@ extension HTTPCache {
     /// - Thread: any; it may wait for the disk.
     /// - Complexity: O(*n*) for *n* entries.
     public func entries(matching isMeant: (CacheEntry) -> Bool = { _ in true }) -> [CacheEntry] {
-        store.summaries().map { CacheEntry($0, configuration.sharing) }.filter(isMeant)
+        store.heads().map { CacheEntry($0, configuration.sharing) }.filter(isMeant)
     }
 
     /// Removes the selected responses, together with all variants of their URLs.

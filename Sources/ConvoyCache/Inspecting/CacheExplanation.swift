@@ -52,100 +52,77 @@ extension HTTPCache {
             prepared, request.cacheOptions, keepsCoding: prepared.asksForIdentity, clock: SystemClock.shared)
         var question = CacheQuestion(query, sharing: configuration.sharing, store.digest)
         question.now = date.cacheSeconds
-        let key = CacheKey.key(query, store.digest)
-        let entries = store.entries(for: key)
-        let decision = CacheDecision.decide(question, entries.map(\.head))
-        return CacheExplanation(key, entries.map(\.head), question, decision)
+        return CacheExplanation(store.entries(for: CacheKey.key(query, store.digest)).map(\.head), question)
     }
 }
 
 extension CacheExplanation {
-    fileprivate init(
-        _ key: String, _ heads: [StoredHead], _ question: CacheQuestion, _ decision: CacheDecision
-    ) {
+    fileprivate init(_ heads: [StoredHead], _ question: CacheQuestion) {
         var rules: [Rule] = []
-        var status = CacheStatus()
-        var added = HeaderFields()
+        func add(_ section: String, _ text: String) { rules.append(Rule(section: section, text: text)) }
+        var (status, added) = (CacheStatus(), HeaderFields())
+        let decision = CacheDecision.decide(question, heads)
         let candidates = heads.filter { $0.matches(question) }
         // `max` returns the first of equal elements. In the reversed list, this is the entry stored later, as in
         // `decide`.
         let head =
             decision.index.map { heads[$0] } ?? candidates.reversed().max { $0.responseTime < $1.responseTime }
-        entry = head.map { CacheEntry(StoredSummary(key: key, head: $0), question.sharing) }
-        rules.append(Self.found(heads.count, candidates.count))
-        if let head { rules += Self.rules(of: head, question) }
+        if heads.isEmpty {
+            add("RFC 9111, 2", "the cache has no response for the URL")
+        } else {
+            let responses = heads.count == 1 ? "1 response" : "\(heads.count) responses"
+            let text = "\(responses) stored for the URL, \(candidates.count) of them for these header fields"
+            add("RFC 9111, 4.1", text)
+        }
+        if let head { Self.addRules(of: head, question, add) }
         switch decision {
         case .serve(_, let form, let isRefreshing):
-            isAnswered = true
-            rules.append(Rule(section: "RFC 9111, 4", text: "the cache serves \(form.words)"))
-            if isRefreshing {
-                rules.append(Rule(section: "RFC 5861, 3", text: "it is stale, so a background request validates it"))
-            }
+            add("RFC 9111, 4", "the cache serves \(form.words)")
+            if isRefreshing { add("RFC 5861, 3", "it is stale, so a background request validates it") }
         case .unavailable:
-            (isAnswered, status.forward) = (true, .miss)
-            rules.append(
-                Rule(section: "RFC 9111, 5.2.1.7", text: "the request may not be sent, so the status is 504"))
+            status.forward = .miss
+            add("RFC 9111, 5.2.1.7", "the request may not be sent, so the status is 504")
         case .validate(let index, let form, let reason):
-            (isAnswered, status.forward) = (false, reason)
-            let text: String
-            if question.isSentUnchanged(for: form) {
-                text = "the request has its own condition or range, so it is sent unchanged"
-            } else {
-                heads[index].addConditions(to: &added)
-                text =
-                    added.isEmpty
-                    ? "it has no validator, so the request is sent unchanged"
-                    : "it is validated by a conditional request"
-            }
-            rules.append(Rule(section: "RFC 9111, 4.3.1", text: text))
+            status.forward = reason
+            let isUnchanged = question.isSentUnchanged(for: form)
+            if !isUnchanged { heads[index].addConditions(to: &added) }
+            let sent =
+                added.isEmpty
+                ? "it has no validator, so the request is sent unchanged" : "it is validated by a conditional request"
+            let own = "the request has its own condition or range, so it is sent unchanged"
+            add("RFC 9111, 4.3.1", isUnchanged ? own : sent)
         case .complete(let index):
-            (isAnswered, status.forward) = (false, .partial)
+            status.forward = .partial
             added["Range"] = "bytes=\(heads[index].bodyBytes)-"
             added["If-Range"] = heads[index].strongValidator
-            rules.append(Rule(section: "RFC 9111, 3.4", text: "its beginning is stored, and the request gets the rest"))
+            add("RFC 9111, 3.4", "its beginning is stored, and the request gets the rest")
         case .forward(let reason):
-            (isAnswered, status.forward) = (false, reason)
-            rules.append(Rule(section: "RFC 9211, 2.2", text: "the request is sent: \(reason.rawValue)"))
+            status.forward = reason
+            add("RFC 9211, 2.2", "the request is sent: \(reason.rawValue)")
         case .bypass:
-            (isAnswered, status.forward) = (false, .bypass)
-            rules.append(Rule(section: "RFC 9111, 5.2.1.5", text: "the cache is neither read nor written"))
+            status.forward = .bypass
+            add("RFC 9111, 5.2.1.5", "the cache is neither read nor written")
         }
         status.timeToLive = head?.freshness(question.sharing).timeToLive(at: question.now).map { Int(clamping: $0) }
-        (self.status, self.rules, addedFields) = (status, rules, added)
+        (self.status, self.rules, addedFields, isAnswered) = (status, rules, added, decision.answers)
+        entry = head.map { CacheEntry($0, question.sharing) }
     }
 
-    private static func found(_ count: Int, _ matching: Int) -> Rule {
-        if count == 0 { return Rule(section: "RFC 9111, 2", text: "the cache has no response for the URL") }
-        let responses = count == 1 ? "1 response" : "\(count) responses"
-        let text = "\(responses) stored for the URL, \(matching) of them for these header fields"
-        return Rule(section: "RFC 9111, 4.1", text: text)
-    }
-
-    private static func rules(of head: StoredHead, _ question: CacheQuestion) -> [Rule] {
+    private static func addRules(of head: StoredHead, _ question: CacheQuestion, _ add: (String, String) -> Void) {
         let freshness = head.freshness(question.sharing)
-        var rules: [Rule] = []
         if freshness.isHeuristic {
             let text = "it has no explicit lifetime; its heuristic lifetime is \(freshness.lifetime) s"
-            rules.append(Rule(section: "RFC 9111, 4.2.2", text: text))
+            add("RFC 9111, 4.2.2", text)
         } else {
-            rules.append(Rule(section: "RFC 9111, 4.2.1", text: "it is fresh for \(freshness.lifetime) s"))
+            add("RFC 9111, 4.2.1", "it is fresh for \(freshness.lifetime) s")
         }
-        if let age = freshness.age(at: question.now) {
-            rules.append(Rule(section: "RFC 9111, 4.2.3", text: "its age is \(age) s"))
-        } else {
-            let text = "it is stale, because the clock was set back since it was received"
-            rules.append(Rule(section: "RFC 9111, 4.2.3", text: text))
-        }
-        if head.isInvalid {
-            rules.append(Rule(section: "RFC 9111, 4.3.5", text: "a response to HEAD showed that it is outdated"))
-        }
+        let back = "it is stale, because the clock was set back since it was received"
+        add("RFC 9111, 4.2.3", freshness.age(at: question.now).map { "its age is \($0) s" } ?? back)
+        if head.isInvalid { add("RFC 9111, 4.3.5", "a response to HEAD showed that it is outdated") }
         if freshness.control.isUnqualified("no-cache") {
-            rules.append(Rule(section: "RFC 9111, 5.2.2.4", text: "no-cache: it is validated before each use"))
+            add("RFC 9111, 5.2.2.4", "no-cache: it is validated before each use")
         }
-        if !freshness.allowsStale(question.sharing) {
-            rules.append(Rule(section: "RFC 9111, 4.2.4", text: "it may not be served stale"))
-        }
-        return rules
+        if !freshness.allowsStale(question.sharing) { add("RFC 9111, 4.2.4", "it may not be served stale") }
     }
 }
 

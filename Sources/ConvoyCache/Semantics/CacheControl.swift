@@ -4,7 +4,7 @@ import Foundation
 
 // An argument may be a token or a quoted string, because a recipient should accept both (RFC 9111, section 5.2).
 // Invalid members are ignored.
-struct CacheControl: Sendable, Equatable {
+struct CacheControl: Sendable {
     enum Seconds: Equatable, Sendable {
         case absent
         case value(Int64)
@@ -20,20 +20,12 @@ struct CacheControl: Sendable, Equatable {
     private(set) var isTargeted = false
 
     init(_ headerFields: HeaderFields, field: String = "Cache-Control") {
-        for member in headerFields.listMembers(of: field) {
-            if let directive = Self.directive(member) { directives.append(directive) }
-        }
+        directives = headerFields.listMembers(of: field).compactMap(Self.directive)
     }
 
     init(_ directives: [(name: String, argument: String?)], isTargeted: Bool = false) {
         (self.directives, self.isTargeted) = (directives, isTargeted)
     }
-
-    static func == (left: CacheControl, right: CacheControl) -> Bool {
-        left.directives.elementsEqual(right.directives) { $0.name == $1.name && $0.argument == $1.argument }
-    }
-
-    var isEmpty: Bool { directives.isEmpty }
 
     func contains(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
@@ -43,14 +35,8 @@ struct CacheControl: Sendable, Equatable {
     }
 
     func fieldNames(_ name: String) -> Set<String> {
-        var names: Set<String> = []
-        for directive in directives where directive.name == name {
-            for part in (directive.argument ?? "").split(separator: ",") {
-                let field = String(part).trimmingBlanks.lowercased()
-                if !field.isEmpty { names.insert(field) }
-            }
-        }
-        return names
+        let names = directives.filter { $0.name == name }.flatMap { ($0.argument ?? "").split(separator: ",") }
+        return Set(names.map { $0.trimmingBlanks.lowercased() }).subtracting([""])
     }
 
     func seconds(_ name: String) -> Seconds {
@@ -87,25 +73,14 @@ struct CacheControl: Sendable, Equatable {
         var text: [UInt8] = []
         var isEscaped = false
         for byte in argument.dropFirst().dropLast() {
-            if !isEscaped, byte == UInt8(ascii: "\\") {
-                isEscaped = true
-            } else {
-                text.append(byte)
-                isEscaped = false
-            }
+            isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+            if !isEscaped { text.append(byte) }
         }
         return String(decoding: text, as: UTF8.self)
     }
 
     private static func isToken(_ bytes: Substring.UTF8View) -> Bool {
-        !bytes.isEmpty
-            && bytes.allSatisfy { byte in
-                switch byte {
-                case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-                case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true
-                default: false
-                }
-            }
+        !bytes.isEmpty && bytes.allSatisfy(\.isTokenByte)
     }
 }
 

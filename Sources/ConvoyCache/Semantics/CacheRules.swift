@@ -25,7 +25,7 @@ enum CacheRules {
 
     /// Nil if the response may be stored (RFC 9111, section 3).
     static func refusal(
-        statusCode: Int, headerFields: HeaderFields, requestFields: HeaderFields, sharing: CacheSharing
+        _ statusCode: Int, _ headerFields: HeaderFields, to requestFields: HeaderFields, _ sharing: CacheSharing
     ) -> Refusal? {
         guard (200...599).contains(statusCode), !isOfOneRequest(statusCode) else { return .status }
         if !requestFields.isEmpty, CacheControl(requestFields).contains("no-store") { return .requestNoStore }
@@ -47,7 +47,7 @@ enum CacheRules {
         }
         if statusCode == 206, ContentRange(headerFields["Content-Range"] ?? "")?.range == nil { return .range }
         // No request matches a response with `Vary: *` (RFC 9111, section 4.1), so the cache would never use it.
-        if VaryKey.isUnmatchable(headerFields) { return .varyStar }
+        if VaryKey.names(headerFields) == nil { return .varyStar }
         let isMarked =
             control.contains("public") || !sharing.isShared && control.contains("private")
             || Freshness.isExplicit(headerFields, control, sharing) || heuristic.contains(statusCode)

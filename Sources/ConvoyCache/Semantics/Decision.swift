@@ -143,6 +143,10 @@ extension CacheDecision {
 extension CacheQuestion {
     var looksUp: Bool { method == .get || method == .head }
 
+    func refusal(_ statusCode: Int, _ headerFields: HeaderFields) -> CacheRules.Refusal? {
+        CacheRules.refusal(statusCode, headerFields, to: self.headerFields, sharing)
+    }
+
     /// Whether the request may not use the network.
     var isOffline: Bool { options.policy == .onlyCache || control.contains("only-if-cached") }
 
@@ -161,8 +165,6 @@ extension Freshness {
         if control.contains("must-revalidate") || control.isUnqualified("no-cache") { return false }
         return !sharing.isShared || !control.contains("proxy-revalidate") && !control.contains("s-maxage")
     }
-
-    var staleIfError: Int64? { control.seconds("stale-if-error").value }
 }
 
 extension StoredHead {
@@ -223,14 +225,10 @@ extension StoredHead {
             return tags.contains { EntityTag($0).matchesWeakly(entityTag) }
         }
         guard !requestFields.contains("If-None-Match"),
-            let text = requestFields.values(of: "If-Modified-Since").first
+            let since = requestFields.seconds(of: "If-Modified-Since", at: responseTime)
         else { return false }
-        let now = Date(timeIntervalSince1970: Double(responseTime))
-        guard let since = HTTPDate(text.trimmingBlanks, now: now) else { return false }
-        let changed =
-            lastModified.flatMap { HTTPDate($0, now: now) }
-            ?? headerFields.values(of: "Date").first.flatMap { HTTPDate($0.trimmingBlanks, now: now) }
-        return (changed?.secondsSince1970 ?? responseTime) <= since.secondsSince1970
+        let changed = ["Last-Modified", "Date"].lazy.compactMap { headerFields.seconds(of: $0, at: responseTime) }.first
+        return changed ?? responseTime <= since
     }
 
     /// Whether `If-Range` allows the range to apply (RFC 9110, section 13.1.5).

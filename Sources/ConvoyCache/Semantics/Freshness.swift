@@ -22,7 +22,7 @@ public enum CacheSharing: Sendable, Hashable {
     var isShared: Bool { self != .private }
 }
 
-struct Freshness: Sendable, Equatable {
+struct Freshness: Sendable {
     /// The directives of the targeted field (RFC 9213) or of `Cache-Control`.
     var control: CacheControl
     var lifetime: Int64
@@ -40,15 +40,13 @@ struct Freshness: Sendable, Equatable {
     ) {
         self.responseTime = responseTime
         control = Self.control(headerFields, sharing)
-        let now = Date(timeIntervalSince1970: Double(responseTime))
-        let date = headerFields.values(of: "Date").first.flatMap { HTTPDate($0.trimmingBlanks, now: now) }
-        let dateValue = date?.secondsSince1970 ?? responseTime
+        let dateValue = headerFields.seconds(of: "Date", at: responseTime) ?? responseTime
         // The corrected initial age (RFC 9111, section 4.2.3).
         let apparentAge = max(0, responseTime - dateValue)
         let correctedAge = Self.age(headerFields) + max(0, responseTime - requestTime)
         initialAge = min(DeltaSeconds.most, max(apparentAge, correctedAge))
         (lifetime, isHeuristic) = Self.lifetime(
-            control, statusCode: statusCode, headerFields, dateValue: dateValue, now: now, sharing)
+            control, statusCode: statusCode, headerFields, dateValue: dateValue, at: responseTime, sharing)
     }
 
     static func control(_ headerFields: HeaderFields, _ sharing: CacheSharing) -> CacheControl {
@@ -72,8 +70,8 @@ struct Freshness: Sendable, Equatable {
 
     /// The freshness lifetime and whether it is heuristic (RFC 9111, section 4.2.1).
     private static func lifetime(
-        _ control: CacheControl, statusCode: Int, _ headerFields: HeaderFields, dateValue: Int64, now: Date,
-        _ sharing: CacheSharing
+        _ control: CacheControl, statusCode: Int, _ headerFields: HeaderFields, dateValue: Int64,
+        at responseTime: Int64, _ sharing: CacheSharing
     ) -> (Int64, isHeuristic: Bool) {
         for name in sharing.isShared ? ["s-maxage", "max-age"] : ["max-age"] {
             switch control.seconds(name) {
@@ -86,30 +84,23 @@ struct Freshness: Sendable, Equatable {
         if let first = expires.first {
             // Different values of `Expires`, or an invalid date, mean that the response has expired (RFC 9111, section
             // 5.3).
-            guard expires.allSatisfy({ $0 == first }), let date = strictDate(first, now: now) else { return (0, false) }
+            guard expires.allSatisfy({ $0 == first }), isStrictDate(first),
+                let date = headerFields.seconds(of: "Expires", at: responseTime)
+            else { return (0, false) }
             return (max(0, date - dateValue), false)
         }
         // Servers of HTTP/1.0 send `Pragma: no-cache` in place of `Cache-Control`.
         guard CacheRules.heuristic.contains(statusCode) || control.contains("public"),
             !CacheControl(headerFields, field: "Pragma").contains("no-cache"),
-            let modified = headerFields.values(of: "Last-Modified").first.flatMap({
-                HTTPDate($0.trimmingBlanks, now: now)
-            })
+            let modified = headerFields.seconds(of: "Last-Modified", at: responseTime)
         else { return (0, false) }
-        return (min(mostHeuristic, max(0, dateValue - modified.secondsSince1970) / 10), true)
+        return (min(mostHeuristic, max(0, dateValue - modified) / 10), true)
     }
 
     // RFC 9110, section 5.6.7. Unlike `HTTPDate`, it accepts no time zone name but GMT, and no day of one digit after
     // a comma.
-    private static func strictDate(_ text: String, now: Date) -> Int64? {
-        let upper = text.uppercased()
-        guard !["UTC", "UT", "+0000", "-0000"].contains(where: upper.hasSuffix),
-            hasTwoDigitDay(text), let date = HTTPDate(text, now: now)
-        else { return nil }
-        return date.secondsSince1970
-    }
-
-    private static func hasTwoDigitDay(_ text: String) -> Bool {
+    private static func isStrictDate(_ text: String) -> Bool {
+        if ["UTC", "UT", "+0000", "-0000"].contains(where: text.uppercased().hasSuffix) { return false }
         guard let comma = text.firstIndex(of: ",") else { return true }
         return text[text.index(after: comma)...].drop { $0 == " " }.prefix { $0.isNumber }.count == 2
     }
@@ -130,5 +121,14 @@ extension Date {
     var cacheSeconds: Int64 {
         let seconds = timeIntervalSince1970
         return seconds.isFinite ? Int64(min(max(seconds, -1e11), 1e11).rounded(.down)) : 0
+    }
+}
+
+extension HeaderFields {
+    /// The date in the first field of a response that was received at `responseTime`, in seconds since 1970.
+    func seconds(of name: String, at responseTime: Int64) -> Int64? {
+        values(of: name).first.flatMap {
+            HTTPDate($0.trimmingBlanks, now: Date(timeIntervalSince1970: Double(responseTime)))?.secondsSince1970
+        }
     }
 }

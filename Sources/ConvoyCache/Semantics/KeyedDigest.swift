@@ -11,8 +11,7 @@ struct KeyedDigest: Sendable, Equatable {
     let key: Data
 
     init() {
-        var generator = SystemRandomNumberGenerator()
-        key = Data((0..<Self.keyBytes).map { _ in UInt8.random(in: 0...255, using: &generator) })
+        key = Data((0..<Self.keyBytes).map { _ in UInt8.random(in: 0...255) })
     }
 
     init?(key: Data) {

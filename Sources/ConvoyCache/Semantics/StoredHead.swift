@@ -10,7 +10,7 @@ struct StoredHead: Sendable, Equatable {
         case raw
     }
 
-    var url: String
+    let key: String
     var statusCode: Int { didSet { derived = DerivedValues() } }
     var headerFields: HeaderFields { didSet { derived = DerivedValues() } }
     var requestTime: Int64 { didSet { derived = DerivedValues() } }
@@ -27,10 +27,10 @@ struct StoredHead: Sendable, Equatable {
     private(set) var derived = DerivedValues()
 
     init(
-        url: String, statusCode: Int, headerFields: HeaderFields, requestTime: Int64, responseTime: Int64,
+        key: String, statusCode: Int, headerFields: HeaderFields, requestTime: Int64, responseTime: Int64,
         vary: VaryKey, credentials: String?
     ) {
-        (self.url, self.statusCode, self.headerFields) = (url, statusCode, headerFields)
+        (self.key, self.statusCode, self.headerFields) = (key, statusCode, headerFields)
         (self.requestTime, self.responseTime) = (requestTime, responseTime)
         (self.vary, self.credentials) = (vary, credentials)
     }
@@ -58,20 +58,18 @@ struct StoredHead: Sendable, Equatable {
 
     /// In the server's own spelling.
     var lastModified: String? {
-        headerFields.values(of: "Last-Modified").first.map(\.trimmingBlanks).flatMap { text in
-            HTTPDate(text, now: Date(timeIntervalSince1970: Double(responseTime))) == nil ? nil : text
-        }
+        headerFields.seconds(of: "Last-Modified", at: responseTime) == nil
+            ? nil : headerFields.values(of: "Last-Modified").first?.trimmingBlanks
     }
 
     /// Byte ranges with the same strong validator belong to the same representation (RFC 9110, section 8.8.1).
     var strongValidator: String? {
         if let entityTag { return entityTag.isWeak ? nil : entityTag.text }
-        guard let lastModified, let date = headerFields.values(of: "Date").first else { return nil }
-        let now = Date(timeIntervalSince1970: Double(responseTime))
-        guard let changed = HTTPDate(lastModified, now: now), let sent = HTTPDate(date.trimmingBlanks, now: now),
+        guard let changed = headerFields.seconds(of: "Last-Modified", at: responseTime),
+            let sent = headerFields.seconds(of: "Date", at: responseTime),
             // The resource may change twice within one second. `Last-Modified` must therefore be at least two seconds
             // older than `Date` (RFC 9110, section 8.8.2.2).
-            changed.secondsSince1970 + 1 < sent.secondsSince1970
+            changed + 1 < sent
         else { return nil }
         return lastModified
     }
@@ -86,7 +84,7 @@ final class DerivedValues: Sendable, Equatable {
     }
 
     /// A response prepared for one URL, reused for requests in the same second.
-    struct Answer: Sendable {
+    private struct Answer {
         let url: URL
         let now: Int64
         let sharing: CacheSharing
@@ -105,13 +103,13 @@ final class DerivedValues: Sendable, Equatable {
         return freshness
     }
 
-    func answer(to url: URL, at now: Int64, _ sharing: CacheSharing, _ make: () -> Answer) -> Answer {
+    func answer(to url: URL, at now: Int64, _ sharing: CacheSharing, _ make: () -> StoredAnswer) -> StoredAnswer {
         if let known = state.withLock({ $0.answer }), known.now == now, known.sharing == sharing, known.url == url {
-            return known
+            return known.stored
         }
-        let answer = make()
-        state.withLock { $0.answer = answer }
-        return answer
+        let stored = make()
+        state.withLock { $0.answer = Answer(url: url, now: now, sharing: sharing, stored: stored) }
+        return stored
     }
 }
 

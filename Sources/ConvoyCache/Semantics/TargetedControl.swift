@@ -29,7 +29,7 @@ extension CacheControl {
 
     private static func structured(_ member: String) -> (name: String, argument: String?)? {
         let bytes = Array(member.utf8)
-        let name = bytes.prefix { isKeyByte($0) }
+        let name = bytes.prefix(while: "abcdefghijklmnopqrstuvwxyz0123456789_-.*".utf8.contains)
         guard let first = name.first, first == UInt8(ascii: "*") || (0x61...0x7a).contains(first) else { return nil }
         let key = String(decoding: name, as: UTF8.self)
         let rest = bytes[name.endIndex...]
@@ -69,12 +69,5 @@ extension CacheControl {
             isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
         }
         return nil
-    }
-
-    private static func isKeyByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x61...0x7a, 0x30...0x39, UInt8(ascii: "_"), UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "*"): true
-        default: false
-        }
     }
 }

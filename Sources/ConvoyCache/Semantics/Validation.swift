@@ -40,12 +40,12 @@ extension StoredHead {
             question.options.policy == .standard, !control.contains("no-cache"), !control.contains("max-age"),
             !control.contains("min-fresh"), question.options.maxAge == nil
         else { return false }
-        let window = [freshness.staleIfError, control.seconds("stale-if-error").value].compactMap { $0 }.max()
+        let window = [freshness.control, control].compactMap { $0.seconds("stale-if-error").value }.max()
         guard let window = window ?? unconfigured else { return false }
         return -timeToLive <= window
     }
 
-    // RFC 9111, section 3.2. The new fields may forbid storing the response: see ``refusal(_:)``.
+    // RFC 9111, section 3.2. The new fields may forbid storing the response: see ``CacheQuestion/refusal(_:_:)``.
     mutating func update(by head: ResponseHead, to question: CacheQuestion, requestTime: Int64, responseTime: Int64) {
         headerFields = CacheRules.updated(headerFields, with: head.headerFields, sharing: question.sharing)
         if !head.headerFields.contains("Date") { headerFields["Date"] = HTTPDateText.text(responseTime) }
@@ -57,25 +57,15 @@ extension StoredHead {
         if names != Set(vary.fields.keys) { vary = VaryKey(names, question.headerFields, question.digest) }
     }
 
-    func refusal(_ question: CacheQuestion) -> CacheRules.Refusal? {
-        CacheRules.refusal(
-            statusCode: statusCode, headerFields: headerFields, requestFields: question.headerFields,
-            sharing: question.sharing)
-    }
-
     // RFC 9111, section 4.3.5. If the response describes a newer version, the head is marked as invalid instead.
     mutating func update(
         byHead head: ResponseHead, to question: CacheQuestion, requestTime: Int64, responseTime: Int64
     ) {
         let length = head.headerFields["Content-Length"].flatMap { Int64($0.trimmingBlanks) }
-        let isSame =
-            isUpdated(by: head.headerFields) && (length == nil || coding == .decoded || length == totalBytes)
-            && statusCode == head.statusCode
-        guard isSame else {
-            isInvalid = true
-            return
-        }
-        update(by: head, to: question, requestTime: requestTime, responseTime: responseTime)
+        isInvalid =
+            !isUpdated(by: head.headerFields) || length != nil && coding != .decoded && length != totalBytes
+            || statusCode != head.statusCode
+        if !isInvalid { update(by: head, to: question, requestTime: requestTime, responseTime: responseTime) }
     }
 }
 
@@ -89,11 +79,8 @@ enum HTTPDateText {
     static func text(_ seconds: Int64) -> String {
         var (time, parts) = (time_t(seconds), tm())
         gmtime_r(&time, &parts)
-        func padded(_ number: Int32, _ count: Int = 2) -> String {
-            String(repeating: "0", count: max(0, count - "\(number)".count)) + "\(number)"
-        }
-        return "\(days[Int(parts.tm_wday)]), \(padded(parts.tm_mday)) \(months[Int(parts.tm_mon)]) "
-            + "\(padded(parts.tm_year + 1_900, 4)) "
-            + "\(padded(parts.tm_hour)):\(padded(parts.tm_min)):\(padded(parts.tm_sec)) GMT"
+        return String(
+            format: "\(days[Int(parts.tm_wday)]), %02d \(months[Int(parts.tm_mon)]) %04d %02d:%02d:%02d GMT",
+            parts.tm_mday, parts.tm_year + 1_900, parts.tm_hour, parts.tm_min, parts.tm_sec)
     }
 }

@@ -2,25 +2,16 @@
 import Convoy
 import Foundation
 
-struct VaryKey: Sendable, Hashable, Codable {
+struct VaryKey: Sendable, Hashable {
     // Digests, because any field may contain a secret, except `Accept`, `Accept-Charset`, `Accept-Encoding` and
     // `Accept-Language`. Nil for a field that the request did not have.
     var fields: [String: String?]
 
+    /// Nil if no request matches.
     static func names(_ headerFields: HeaderFields) -> Set<String>? {
-        var names: Set<String> = []
-        for name in headerFields.listMembers(of: "Vary") { names.insert(name.lowercased()) }
+        let names = Set(headerFields.listMembers(of: "Vary").map { $0.lowercased() })
         return names.contains("*") ? nil : names
     }
-
-    static func isUnmatchable(_ headerFields: HeaderFields) -> Bool { names(headerFields) == nil }
-
-    init(_ names: Set<String>, _ requestFields: HeaderFields, _ digest: KeyedDigest) {
-        fields = [:]
-        for name in names { fields[name] = .some(Self.normalized(name, requestFields, digest)) }
-    }
-
-    init(stored fields: [String: String?]) { self.fields = fields }
 
     /// `Accept-Language` also matches if it prefers the language of the stored response most.
     func matches(_ requestFields: HeaderFields, contentLanguage: String?, _ digest: KeyedDigest) -> Bool {
@@ -66,5 +57,12 @@ struct VaryKey: Sendable, Hashable, Codable {
         guard let best = ranges.map(\.weight).max(), best > 0 else { return nil }
         let preferred = ranges.filter { $0.weight == best }
         return preferred.count == 1 ? preferred.first.map { String($0.language) } : nil
+    }
+}
+
+extension VaryKey {
+    init(_ names: Set<String>, _ requestFields: HeaderFields, _ digest: KeyedDigest) {
+        self.init(fields: [:])
+        for name in names { fields[name] = .some(Self.normalized(name, requestFields, digest)) }
     }
 }

@@ -93,8 +93,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         case .bypass: (role, status.forward) = (.bypass, .bypass)
         }
         state = Locked(State(role: role, status: status))
-        if case .serve = decision { return }
-        if decision == .unavailable { return }
+        if decision.answers { return }
         question.options.policy.addFields(to: &sent)
         let task = try network.makeTransfer(for: sent, client: self)
         state.withLock { $0.network = task }
@@ -104,39 +103,25 @@ final class CacheTransfer: TransferTask, TransportClient {
     // MARK: The task
 
     func resume() {
-        enum Action {
-            case none
-            case network(any TransferTask)
-            case begin
-            case pump
-        }
         let requestTime = now
-        let action = state.withLock { state -> Action in
+        let (network, serves, pumps) = state.withLock { state -> ((any TransferTask)?, Bool, Bool) in
             (state.isSuspended, state.isPaused) = (false, false)
             switch state.phase {
             case .idle:
-                guard !state.isCancelled else { return .none }
                 state.requestTime = requestTime
-                if let network = state.network {
-                    state.phase = .network
-                    return .network(network)
-                }
-                (state.phase, state.isPumping) = (.serving, true)
-                return .begin
-            case .network: return state.network.map { .network($0) } ?? .none
+                state.phase = state.network == nil ? .serving : .network
+                state.isPumping = state.network == nil
+                return (state.network, state.isPumping, false)
+            case .network: return (state.network, false, false)
             case .serving:
-                if state.isPumping { return .none }
-                state.isPumping = true
-                return .pump
-            case .ended: return .none
+                defer { state.isPumping = true }
+                return (nil, false, !state.isPumping)
+            case .ended: return (nil, false, false)
             }
         }
-        switch action {
-        case .none: break
-        case .network(let task): task.resume()
-        case .begin: beginServing()
-        case .pump: readOn { self.pump() }
-        }
+        network?.resume()
+        if serves { beginServing() }
+        if pumps { readOn { self.pump() } }
     }
 
     func suspend() {
@@ -225,8 +210,8 @@ final class CacheTransfer: TransferTask, TransportClient {
         case .updated:
             var updated = entry
             updated.head.update(by: head, to: question, requestTime: requestTime, responseTime: now)
-            if updated.head.refusal(question) == nil {
-                store.update(entry.id, of: exchange.key, to: updated.head)
+            if question.refusal(updated.head.statusCode, updated.head.headerFields) == nil {
+                store.update(entry.id, to: updated.head)
             } else {
                 state.withLock { $0.isLastUse = true }
             }
@@ -268,7 +253,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         (whole.statusCode, whole.totalBytes, whole.requestedRange) = (200, positions.upperBound, nil)
         whole.headerFields["Content-Range"] = nil
         whole.headerFields["Content-Length"] = String(positions.upperBound)
-        let isAllowed = whole.refusal(question) == nil
+        let isAllowed = question.refusal(whole.statusCode, whole.headerFields) == nil
         if !isAllowed { store.remove([entry.id], of: exchange.key) }
         let writer = isAllowed ? store.makeWriter(expectedBytes: positions.upperBound) : nil
         let isKept = writer?.write(first) == true
@@ -315,8 +300,7 @@ final class CacheTransfer: TransferTask, TransportClient {
     func didFinish(_ error: RequestError?) {
         let (role, recording, isCancelled, isOver) = state.withLock { state in
             defer { (state.recording, state.network) = (nil, nil) }
-            if case .ended = state.phase { return (state.role, state.recording, state.isCancelled, true) }
-            return (state.role, state.recording, state.isCancelled, false)
+            return (state.role, state.recording, state.isCancelled, state.phase == .ended)
         }
         // If the transfer was cancelled before it started, `cancel` has already called `client.didFinish`.
         if isOver { return }
@@ -431,19 +415,19 @@ final class CacheTransfer: TransferTask, TransportClient {
             state.status.timeToLive = timeToLive.map { Int(clamping: $0) }
             return state.status.isHit
         }
-        cache.count { statistics in
-            if isHit {
-                statistics.countHit(timeToLive: timeToLive, bytes: length)
-            } else {
-                statistics.savedBytes += length
-            }
+        cache.count { count in
+            if isHit { count.countHit(timeToLive: timeToLive, bytes: length) } else { count.savedBytes += length }
         }
         client.didReceive(served.head)
         pump()
     }
 
     func removeAfterLastUse() {
-        guard case .serve(let entry, _) = state.withLock({ $0.isLastUse ? $0.role : nil }) else { return }
+        let role = state.withLock { state in
+            defer { state.isLastUse = false }
+            return state.isLastUse ? state.role : nil
+        }
+        guard case .serve(let entry, _) = role else { return }
         store.remove([entry.id], of: exchange.key)
     }
 
@@ -473,17 +457,15 @@ final class CacheTransfer: TransferTask, TransportClient {
         enum Step {
             case wait
             case read(StoredBody, Range<Int64>)
-            case finish(RequestError?, TransferMetrics)
+            case finish, cancel
         }
         let most = max(1, min(Self.chunkBytes, client.maxChunkBytes))
         let files = client as? any FileClient
         while true {
             let step = state.withLock { state -> Step in
-                var metrics = state.metrics ?? TransferMetrics()
-                metrics.cache = state.status
                 if state.isCancelled {
                     state.phase = .ended
-                    return .finish(Self.cancelled, metrics)
+                    return .cancel
                 }
                 if state.isSuspended || state.isPaused {
                     state.isPumping = false
@@ -491,15 +473,14 @@ final class CacheTransfer: TransferTask, TransportClient {
                 }
                 guard let body = state.body, !state.rest.isEmpty else {
                     state.phase = .ended
-                    return .finish(nil, metrics)
+                    return .finish
                 }
                 return .read(body, state.rest)
             }
             switch step {
             case .wait: return
-            case .finish(let error, let metrics):
-                if error == nil { client.didCollect(metrics) }
-                return client.didFinish(error)
+            case .finish: return finish(nil)
+            case .cancel: return client.didFinish(Self.cancelled)
             case .read(.file(let file), let rest):
                 let bytes = FileBytes(file.descriptor, rest, of: file) { self.repair() }
                 if let isTaken = files?.didReceive(bytes) {
@@ -543,15 +524,9 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     func makeRecording(_ head: ResponseHead, _ requestTime: Int64, _ now: Int64) -> Recording? {
         guard mayBeStored(head) else { return nil }
-        let sharing = cache.configuration.sharing
-        let refusal = CacheRules.refusal(
-            statusCode: head.statusCode, headerFields: head.headerFields, requestFields: request.headerFields,
-            sharing: sharing)
-        guard refusal == nil else {
-            supersede(head)
-            return nil
-        }
-        guard let writer = store.makeWriter(expectedBytes: head.expectedBytes) else {
+        guard question.refusal(head.statusCode, head.headerFields) == nil,
+            let writer = store.makeWriter(expectedBytes: head.expectedBytes)
+        else {
             supersede(head)
             return nil
         }
@@ -613,7 +588,7 @@ final class CacheTransfer: TransferTask, TransportClient {
     @discardableResult
     private func commit(_ recording: Recording, _ head: StoredHead) -> Bool {
         let question = question
-        let isStored = recording.writer.commit(key: exchange.key, head: head) { other in
+        let isStored = recording.writer.commit(head) { other in
             // Another request may have stored the complete response meanwhile.
             if head.statusCode == 200, !head.isComplete, other.isComplete, other.matches(question) { return nil }
             return head.replaces(other, question)
@@ -635,8 +610,8 @@ final class CacheTransfer: TransferTask, TransportClient {
             } else {
                 updated.update(byHead: head, to: question, requestTime: requestTime, responseTime: now)
             }
-            if updated.refusal(question) == nil {
-                store.update(entry.id, of: exchange.key, to: updated)
+            if question.refusal(updated.statusCode, updated.headerFields) == nil {
+                store.update(entry.id, to: updated)
             } else {
                 store.remove([entry.id], of: exchange.key)
             }

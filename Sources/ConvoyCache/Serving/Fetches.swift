@@ -9,10 +9,6 @@ final class Fetches: Sendable {
     struct Selection: Sendable, Equatable {
         let credentials: String?
         let keepsCoding: Bool
-
-        init(_ question: CacheQuestion) {
-            (credentials, keepsCoding) = (question.credentials, question.keepsCoding)
-        }
     }
 
     private struct Waiter {

@@ -99,7 +99,7 @@ public final class HTTPCache: ResponseCache {
     public var statistics: CacheStatistics {
         var statistics = state.withLock { $0.statistics }
         let counts = store.counts
-        (statistics.entryCount, statistics.storedBytes) = (counts.entries, counts.bytes)
+        (statistics.entryCount, statistics.storedBytes) = (counts.entryCount, counts.storedBytes)
         (statistics.evictions, statistics.repairs) = (counts.evictions, counts.repairs)
         return statistics
     }
@@ -136,10 +136,8 @@ public final class HTTPCache: ResponseCache {
         let query = CacheQuery(
             prepared, request.cacheOptions, keepsCoding: prepared.asksForIdentity, clock: SystemClock.shared)
         let question = CacheQuestion(query, sharing: configuration.sharing, store.digest)
-        let refusal = CacheRules.refusal(
-            statusCode: statusCode, headerFields: headerFields, requestFields: prepared.headerFields,
-            sharing: configuration.sharing)
-        guard question.method == .get, !question.hasBody, statusCode != 206, refusal == nil,
+        guard question.method == .get, !question.hasBody, statusCode != 206,
+            question.refusal(statusCode, headerFields) == nil,
             let writer = store.makeWriter(expectedBytes: Int64(body.count))
         else { return false }
         let key = CacheKey.key(query, question.digest)
@@ -152,7 +150,7 @@ public final class HTTPCache: ResponseCache {
             writer.discard()
             return false
         }
-        let isStored = writer.commit(key: key, head: head) { [head] in head.replaces($0, question) }
+        let isStored = writer.commit(head) { [head] in head.replaces($0, question) }
         if isStored { count { $0.stores += 1 } }
         return isStored
     }
@@ -164,18 +162,7 @@ extension HTTPCache: CacheEngine {
         let digest = store.digest
         let key = CacheKey.key(query, digest)
         let question = CacheQuestion(query, sharing: configuration.sharing, digest)
-        let entries = question.looksUp ? store.entries(for: key) : []
-        let decision = CacheDecision.decide(question, entries.map(\.head))
-        var beginning: Data?
-        if case .complete(let index) = decision, let body = store.openBody(of: entries[index], key: key) {
-            // The body is read here because a transport's thread must not block on the disk.
-            beginning = body.read(at: 0, count: Int(body.byteCount))
-        }
-        var isRefreshing = false
-        if case .serve(_, _, isRefreshing: true) = decision {
-            isRefreshing = state.withLock { $0.refreshing.insert(key).inserted }
-        }
-        return StoredExchange(self, query, question, key, entries, decision, beginning, wantsRefresh: isRefreshing)
+        return StoredExchange(self, query, question, key, question.looksUp ? store.entries(for: key) : [])
     }
 
     package var mayBlock: Bool { store.mayBlock }
@@ -205,8 +192,7 @@ extension HTTPCache: CacheEngine {
         let question = CacheQuestion(query, sharing: configuration.sharing, digest)
         let isMiss = !question.looksUp || store.takeMiss(of: key)
         guard isMiss || fetches.has(key) else { return nil }
-        return StoredExchange(
-            self, query, question, key, [], .decide(question, []), nil, wantsRefresh: false, isCertain: isMiss)
+        return StoredExchange(self, query, question, key, [], isCertain: isMiss)
     }
 
     func refreshEnded(_ key: String) { state.withLock { _ = $0.refreshing.remove(key) } }
@@ -239,11 +225,22 @@ final class StoredExchange: CacheExchange {
 
     init(
         _ cache: HTTPCache, _ query: CacheQuery, _ question: CacheQuestion, _ key: String, _ entries: [StoredEntry],
-        _ decision: CacheDecision, _ beginning: Data?, wantsRefresh: Bool, isCertain: Bool = true
+        isCertain: Bool = true
     ) {
         (self.cache, self.query, self.question, self.key) = (cache, query, question, key)
-        (self.entries, self.decision) = (entries, decision)
-        (self.beginning, self.wantsRefresh, self.isCertain) = (beginning, wantsRefresh, isCertain)
+        let decision = CacheDecision.decide(question, entries.map(\.head))
+        (self.entries, self.decision, self.isCertain) = (entries, decision, isCertain)
+        var (beginning, wantsRefresh) = (Data?.none, false)
+        switch decision {
+        case .complete(let index):
+            // The body is read here because a transport's thread must not block on the disk.
+            let body = cache.store.openBody(of: entries[index], key: key)
+            beginning = body.flatMap { $0.read(at: 0, count: Int($0.byteCount)) }
+        case .serve(_, _, isRefreshing: true):
+            wantsRefresh = cache.state.withLock { $0.refreshing.insert(key).inserted }
+        default: break
+        }
+        (self.beginning, self.wantsRefresh) = (beginning, wantsRefresh)
     }
 
     package var answers: Bool { decision.answers }
@@ -268,7 +265,8 @@ final class StoredExchange: CacheExchange {
         default: return false
         }
         guard question.isShareable else { return false }
-        return cache.fetches.awaitEqual(key, Fetches.Selection(question), by: self, registers: isCertain, makeThen)
+        let selection = Fetches.Selection(credentials: question.credentials, keepsCoding: question.keepsCoding)
+        return cache.fetches.awaitEqual(key, selection, by: self, registers: isCertain, makeThen)
     }
 
     /// If `handsOver` is false, all of the waiting requests search the cache again.

@@ -9,7 +9,7 @@ extension StoredHead {
         var fields = CacheRules.storedFields(head.headerFields, sharing: question.sharing)
         if !fields.contains("Date") { fields["Date"] = HTTPDateText.text(responseTime) }
         self.init(
-            url: key, statusCode: head.statusCode, headerFields: fields, requestTime: requestTime,
+            key: key, statusCode: head.statusCode, headerFields: fields, requestTime: requestTime,
             responseTime: responseTime,
             vary: VaryKey(VaryKey.names(head.headerFields) ?? [], request.headerFields, question.digest),
             credentials: question.credentials)
@@ -47,10 +47,8 @@ extension StoredHead {
         derived.answer(to: request.url, at: now, sharing) {
             var status = CacheStatus()
             status.timeToLive = freshness(sharing).timeToLive(at: now).map { Int(clamping: $0) }
-            let head = response(.whole, to: request, at: now, sharing).head
-            return DerivedValues.Answer(
-                url: request.url, now: now, sharing: sharing, stored: StoredAnswer(head, status))
-        }.stored
+            return StoredAnswer(response(.whole, to: request, at: now, sharing).head, status)
+        }
     }
 
     func response(

@@ -8,11 +8,6 @@ struct StoredEntry: Sendable {
     var bodyDigest: Int64 = 0
 }
 
-struct StoredSummary: Sendable {
-    var key: String
-    var head: StoredHead
-}
-
 /// The store throws no disk errors: it skips writes that fail, and reports unreadable entries as missing.
 protocol CacheStore: AnyObject, Sendable {
     var digest: KeyedDigest { get }
@@ -33,22 +28,16 @@ protocol CacheStore: AnyObject, Sendable {
     var mayBlock: Bool { get }
     /// Nil if the body is too long or too many bytes wait for the disk.
     func makeWriter(expectedBytes: Int64?) -> (any StoreWriter)?
-    func update(_ id: Int64, of key: String, to head: StoredHead)
+    func update(_ id: Int64, to head: StoredHead)
     func use(_ id: Int64)
     func close()
     func remove(_ ids: [Int64], of key: String)
     func repair(_ ids: [Int64], of key: String)
     func removeAll(key: String)
     func removeAll()
-    func summaries() -> [StoredSummary]
-    var counts: StoreCounts { get }
-}
-
-struct StoreCounts: Sendable {
-    var entries = 0
-    var bytes: Int64 = 0
-    var evictions = 0
-    var repairs = 0
+    func heads() -> [StoredHead]
+    /// Only what the store itself counts: entries, bytes, evictions and repairs.
+    var counts: CacheStatistics { get }
 }
 
 protocol StoreWriter: AnyObject, Sendable {
@@ -57,9 +46,7 @@ protocol StoreWriter: AnyObject, Sendable {
     /// `isReplaced` may run on any thread; if it returns nil, the store keeps the other response and drops this one.
     /// Returns false if the store already knows that it cannot store the response.
     @discardableResult
-    func commit(
-        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?
-    ) -> Bool
+    func commit(_ head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?) -> Bool
     func discard()
 }
 
@@ -146,6 +133,6 @@ final class StoredFile: Sendable {
 extension StoredHead {
     var headBytes: Int64 {
         let fields = headerFields.reduce(0) { $0 + $1.name.utf8.count + $1.value.utf8.count + 4 }
-        return Int64(512 + 2 * url.utf8.count + fields)
+        return Int64(512 + 2 * key.utf8.count + fields)
     }
 }

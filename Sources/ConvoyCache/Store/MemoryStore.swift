@@ -6,25 +6,24 @@ final class MemoryStore: CacheStore {
     /// Not `Sendable`, because only code under the lock uses it.
     private final class Node {
         let id: Int64
-        let key: String
         var head: StoredHead
         let body: Data
         var bytes: Int64
         unowned(unsafe) var older: Node?
         unowned(unsafe) var newer: Node?
 
-        init(id: Int64, key: String, head: StoredHead, body: Data, bytes: Int64) {
-            (self.id, self.key, self.head, self.body, self.bytes) = (id, key, head, body, bytes)
+        init(id: Int64, head: StoredHead, body: Data, bytes: Int64) {
+            (self.id, self.head, self.body, self.bytes) = (id, head, body, bytes)
         }
     }
 
     private struct State {
         var nodes: [Int64: Node] = [:]
-        var keys: [String: [Int64]] = [:]
+        var keys: [String: [Node]] = [:]
         var oldest: Node?
         var newest: Node?
         var lastID: Int64 = 0
-        var counts = StoreCounts()
+        var counts = CacheStatistics()
 
         mutating func append(_ node: Node) {
             (node.older, node.newer) = (newest, nil)
@@ -43,16 +42,16 @@ final class MemoryStore: CacheStore {
         mutating func remove(_ id: Int64) -> Data? {
             guard let node = nodes.removeValue(forKey: id) else { return nil }
             unlink(node)
-            keys[node.key]?.removeAll { $0 == id }
-            if keys[node.key]?.isEmpty == true { keys[node.key] = nil }
-            counts.entries -= 1
-            counts.bytes -= node.bytes
+            keys[node.head.key]?.removeAll { $0 === node }
+            if keys[node.head.key]?.isEmpty == true { keys[node.head.key] = nil }
+            counts.entryCount -= 1
+            counts.storedBytes -= node.bytes
             return node.body
         }
 
         mutating func evict(to capacity: Int64) -> [Data] {
             var bodies: [Data] = []
-            while counts.bytes > capacity, let oldest {
+            while counts.storedBytes > capacity, let oldest {
                 if let body = remove(oldest.id) { bodies.append(body) }
                 counts.evictions += 1
             }
@@ -74,16 +73,12 @@ final class MemoryStore: CacheStore {
     }
 
     func entries(for key: String) -> [StoredEntry] {
-        state.withLock { state in
-            guard let ids = state.keys[key] else { return [] }
-            return ids.compactMap { id in state.nodes[id].map { StoredEntry(id: id, head: $0.head) } }
-        }
+        state.withLock { state in (state.keys[key] ?? []).map { StoredEntry(id: $0.id, head: $0.head) } }
     }
 
     func entriesInMemory(for key: String) -> [StoredEntry]? {
         state.withLock { state in
-            guard let ids = state.keys[key] else { return [] }
-            return ids.compactMap { id in state.nodes[id].map { StoredEntry(id: id, head: $0.head, body: $0.body) } }
+            (state.keys[key] ?? []).map { StoredEntry(id: $0.id, head: $0.head, body: $0.body) }
         }
     }
 
@@ -99,11 +94,11 @@ final class MemoryStore: CacheStore {
         return MemoryWriter(self)
     }
 
-    func update(_ id: Int64, of key: String, to head: StoredHead) {
+    func update(_ id: Int64, to head: StoredHead) {
         let bodies = state.withLock { state -> [Data] in
             guard let node = state.nodes[id] else { return [] }
             let bytes = head.headBytes + Int64(node.body.count)
-            state.counts.bytes += bytes - node.bytes
+            state.counts.storedBytes += bytes - node.bytes
             (node.head, node.bytes) = (head, bytes)
             return state.evict(to: capacity)
         }
@@ -125,43 +120,41 @@ final class MemoryStore: CacheStore {
     func repair(_ ids: [Int64], of key: String) { remove(ids, of: key) }
 
     func removeAll(key: String) {
-        _ = state.withLock { state in (state.keys[key] ?? []).compactMap { state.remove($0) } }
+        _ = state.withLock { state in (state.keys[key] ?? []).compactMap { state.remove($0.id) } }
     }
 
     func removeAll() {
         _ = state.withLock { state in state.nodes.keys.compactMap { state.remove($0) } }
     }
 
-    func summaries() -> [StoredSummary] {
-        state.withLock { state in state.nodes.values.map { StoredSummary(key: $0.key, head: $0.head) } }
-    }
+    func heads() -> [StoredHead] { state.withLock { state in state.nodes.values.map(\.head) } }
 
-    var counts: StoreCounts { state.withLock { $0.counts } }
+    var counts: CacheStatistics { state.withLock { $0.counts } }
 
     fileprivate func insert(
-        _ body: Data, key: String, head: StoredHead, replacing isReplaced: @Sendable (StoredHead) -> Bool?
+        _ body: Data, _ head: StoredHead, replacing isReplaced: @Sendable (StoredHead) -> Bool?
     ) -> Bool {
         let bytes = head.headBytes + Int64(body.count)
         let (bodies, isStored) = state.withLock { state -> ([Data], Bool) in
-            var ids: [Int64] = []
-            for id in state.keys[key] ?? [] {
-                guard let isReplaced = state.nodes[id].map({ isReplaced($0.head) }) ?? false else { return ([], false) }
-                if isReplaced { ids.append(id) }
+            var replaced: [Node] = []
+            for node in state.keys[head.key] ?? [] {
+                guard let isReplaced = isReplaced(node.head) else { return ([], false) }
+                if isReplaced { replaced.append(node) }
             }
-            var bodies = ids.compactMap { state.remove($0) }
-            if let variants = state.keys[key], variants.count >= Self.mostVariants, let first = variants.first {
-                bodies += state.remove(first).map { [$0] } ?? []
+            var bodies = replaced.compactMap { state.remove($0.id) }
+            if let variants = state.keys[head.key], variants.count >= Self.mostVariants, let first = variants.first {
+                bodies += state.remove(first.id).map { [$0] } ?? []
             }
             guard bytes <= capacity else { return (bodies, false) }
             // The store evicts first, so that it never exceeds its capacity.
             bodies += state.evict(to: capacity - bytes)
             state.lastID += 1
-            let node = Node(id: state.lastID, key: key, head: head, body: body, bytes: bytes)
+            let node = Node(id: state.lastID, head: head, body: body, bytes: bytes)
             state.nodes[node.id] = node
-            state.keys[key, default: []].append(node.id)
+            state.keys[head.key, default: []].append(node)
             state.append(node)
-            state.counts.entries += 1
-            state.counts.bytes += bytes
+            state.counts.entryCount += 1
+            state.counts.storedBytes += bytes
             return (bodies, true)
         }
         return withExtendedLifetime(bodies) { isStored }
@@ -185,11 +178,9 @@ private final class MemoryWriter: StoreWriter {
         }
     }
 
-    func commit(
-        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?
-    ) -> Bool {
+    func commit(_ head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?) -> Bool {
         guard let body = body.withLock({ $0 }) else { return false }
-        return store.insert(body, key: key, head: head, replacing: isReplaced)
+        return store.insert(body, head, replacing: isReplaced)
     }
 
     func discard() { body.withLock { $0 = nil } }

@@ -1,6 +1,5 @@
 import Convoy
 import ConvoyCache
-import ConvoyTesting
 import Foundation
 import Testing
 

@@ -1,6 +1,5 @@
 import Convoy
 import ConvoyCache
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -12,6 +11,11 @@ struct SecretTests {
     /// Each body repeats its secret until it fills several pages.
     private static func body(_ kind: String, _ number: Int) -> String {
         String(repeating: secret(kind, number), count: number.isMultiple(of: 10) ? 4_000 : 200)
+    }
+
+    private static func request(_ request: Request<Data>, _ number: Int, key: Int) -> Request<Data> {
+        request.header("Authorization", "Bearer " + secret("token", number))
+            .header("Cookie", "session=" + secret("cookie", number)).header("X-Api-Key", secret("key", key))
     }
 
     @Test func fiveHundredRequestsLeaveNoSecret() async throws {
@@ -26,15 +30,11 @@ struct SecretTests {
             return .status(200, headerFields: fields, body: Self.body(kind, index))
         }
         for number in 0..<500 {
-            let target = ["/stored/\(number)", "/refused/\(number)", "/asked/\(number)", "/policy/\(number)"][
-                number % 4]
-            let response = try await world.get(target) { request in
-                var request = request.header("Authorization", "Bearer " + Self.secret("token", number))
-                    .header("Cookie", "session=" + Self.secret("cookie", number))
-                    .header("X-Api-Key", Self.secret("key", number))
-                if number % 4 == 2 { request = request.header("Cache-Control", "no-store") }
-                if number % 4 == 3 { request = request.cachePolicy(.noStore) }
-                return request
+            let target = "/\(["stored", "refused", "asked", "policy"][number % 4])/\(number)"
+            let response = try await world.get(target) {
+                let request = Self.request($0, number, key: number)
+                if number % 4 == 3 { return request.cachePolicy(.noStore) }
+                return number % 4 == 2 ? request.header("Cache-Control", "no-store") : request
             }
             #expect(response.statusCode == 200)
         }
@@ -51,17 +51,8 @@ struct SecretTests {
         }
         #expect(!plain.contains { bytes.contains($0) })
         // The stored digests still distinguish callers.
-        let last = world.sent.count
-        let own = try await world.get("/stored/496") { request in
-            request.header("Authorization", "Bearer " + Self.secret("token", 496))
-                .header("Cookie", "session=" + Self.secret("cookie", 496)).header("X-Api-Key", Self.secret("key", 496))
-        }
-        #expect(own.metrics?.cache?.isHit == true)
-        _ = try await world.get("/stored/496") { request in
-            request.header("Authorization", "Bearer " + Self.secret("token", 496))
-                .header("Cookie", "session=" + Self.secret("cookie", 496)).header("X-Api-Key", Self.secret("key", 495))
-        }
-        #expect(world.sent.count == last + 1)
+        #expect(try await world.get("/stored/496") { Self.request($0, 496, key: 496) }.isHit)
+        #expect(try await !world.get("/stored/496") { Self.request($0, 496, key: 495) }.isHit)
     }
 
     @Test func sharedCacheHasNothingOfOneUser() async throws {
@@ -85,29 +76,26 @@ struct SecretTests {
     ///
     /// Without the key, no stored response matches a request with credentials.
     @Test func keyOfDigestsIsBesideTheIndex() async throws {
-        let world = try CacheWorld(.disk) { _, _ in
-            .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "x")
-        }
-        func isHit() async throws -> Bool? {
+        let world = try CacheWorld(.disk) { _, _ in .fresh() }
+        func isHit() async throws -> Bool {
             var configuration = RequestManager.Configuration(clock: world.clock)
             let cache = HTTPCache(directory: world.directory.file("cache"), capacity: 1 << 20)
             configuration.cache = cache
             let manager = RequestManager(configuration: configuration)
-            let request = Request<Data>.get(world.server.url("/a")).header("Authorization", "Bearer a")
-            let response = try await manager.send(request)
+            let response = try await manager.send(world.request().header("Authorization", "Bearer a"))
             // Waits until the response is written, for the next cache.
             _ = cache.statistics
-            return response.metrics?.cache?.isHit
+            return response.isHit
         }
         _ = try await world.get("/a") { $0.header("Authorization", "Bearer a") }
         _ = world.cache.statistics
-        #expect(try await isHit() == true)
+        #expect(try await isHit())
         let key = world.directory.file("cache/convoy-cache.key")
         #expect(try Data(contentsOf: key).count == 64)
         // The key file is cut off, so the cache creates a new key.
         try Data(repeating: 1, count: 10).write(to: key)
-        #expect(try await isHit() == false)
+        #expect(try await !isHit())
         #expect(try Data(contentsOf: key).count == 64)
-        #expect(try await isHit() == true)
+        #expect(try await isHit())
     }
 }

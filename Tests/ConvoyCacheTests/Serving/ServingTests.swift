@@ -1,50 +1,36 @@
 import Convoy
 import ConvoyCache
-import ConvoyTesting
 import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))
 struct ServingTests {
-    private static func reply(_ number: Int, _ fields: (String, String)...) -> Reply {
-        .status(200, headerFields: fields, body: "body \(number)")
-    }
-
     @Test(arguments: Place.allCases)
     func freshHitSendsNothing(_ place: Place) async throws {
-        let world = try CacheWorld(place) { _, number in Self.reply(number, ("Cache-Control", "max-age=60")) }
+        let world = try CacheWorld(place) { _, number in .fresh("body \(number)") }
         let first = try await world.get()
-        #expect(first.metrics?.cache?.forward == .uriMiss)
-        #expect(first.metrics?.cache?.isStored == true)
+        #expect(first.metrics?.cache?.forward == .uriMiss && first.metrics?.cache?.isStored == true)
         world.clock.advance(by: .seconds(10))
         let second = try await world.get()
-        #expect(second.value == first.value)
-        #expect(second.metrics?.cache?.isHit == true)
-        #expect(second.metrics?.cache?.timeToLive == 50)
+        #expect(second.value == first.value && second.isHit && second.metrics?.cache?.timeToLive == 50)
         #expect(second.headerFields["Age"] == "10")
         #expect(world.sent.count == 1)
-        #expect(world.cache.statistics.hits == 1)
-        #expect(world.cache.statistics.entryCount == 1)
+        #expect(world.cache.statistics.hits == 1 && world.cache.statistics.entryCount == 1)
     }
 
     @Test(arguments: Place.allCases)
     func staleResponseIsValidatedAndA304IsTheStoredResponse(_ place: Place) async throws {
-        let world = try CacheWorld(place) { request, number in
-            let fields = [("Cache-Control", "max-age=5"), ("ETag", "\"v\""), ("X-Number", "\(number)")]
-            return request.value(of: "If-None-Match") == "\"v\""
-                ? .status(304, headerFields: fields) : .status(200, headerFields: fields, body: "body")
+        let world = try CacheWorld(place) {
+            .confirming($0, [("Cache-Control", "max-age=5"), ("ETag", "\"v\""), ("X-Number", "\($1)")])
         }
         _ = try await world.get()
         world.clock.advance(by: .seconds(6))
         let second = try await world.get()
-        #expect(second.statusCode == 200)
-        #expect(String(decoding: second.value, as: UTF8.self) == "body")
+        #expect(second.statusCode == 200 && second.text == "body")
         #expect(second.headerFields["X-Number"] == "2")
-        #expect(second.metrics?.cache?.forward == .stale)
-        #expect(second.metrics?.cache?.forwardStatus == 304)
+        #expect(second.metrics?.cache?.forward == .stale && second.metrics?.cache?.forwardStatus == 304)
         // The stored response is fresh again.
-        let third = try await world.get()
-        #expect(third.metrics?.cache?.isHit == true)
+        #expect(try await world.get().isHit)
         #expect(world.sent.count == 2)
         #expect(world.cache.statistics.validations == 1)
     }
@@ -57,18 +43,13 @@ struct ServingTests {
                 $0.maxConcurrentOperationCount = 1
                 $0.requestRate = RequestRate(1, per: .seconds(1000))
             },
-            reply: { request, number in
-                request.target == "/slow"
-                    ? Self.reply(number).stalling(until: gate)
-                    : Self.reply(number, ("Cache-Control", "max-age=60"))
-            })
+            reply: { request, _ in request.target == "/slow" ? .status(200).stalling(until: gate) : .fresh() })
         _ = try await world.get("/a")
         world.clock.advance(by: .seconds(1000))
-        let slow = world.manager.enqueue(Request<Data>.get(world.server.url("/slow")))
+        let slow = world.manager.enqueue(world.request("/slow"))
         try await gate.reached()
         // The request for `/slow` occupies the only slot and the only token.
-        let hit = try await world.get("/a") { $0.cachePolicy(.preferCache) }
-        #expect(hit.metrics?.cache?.isHit == true)
+        #expect(try await world.get("/a") { $0.cachePolicy(.preferCache) }.isHit)
         #expect(world.sent.count == 2)
         gate.open()
         _ = try await slow.response()
@@ -77,9 +58,7 @@ struct ServingTests {
     @Test(arguments: Place.allCases)
     func variantsAreKeptApart(_ place: Place) async throws {
         let world = try CacheWorld(place) { request, _ in
-            .status(
-                200, headerFields: [("Cache-Control", "max-age=60"), ("Vary", "Accept-Language")],
-                body: request.value(of: "Accept-Language") ?? "none")
+            .fresh(request.value(of: "Accept-Language") ?? "none", ("Vary", "Accept-Language"))
         }
         for language in ["de", "en", "de", "en"] {
             #expect(try await world.text { $0.header("Accept-Language", language) } == language)
@@ -97,8 +76,7 @@ struct ServingTests {
     func answerToOneCredentialIsNotServedForAnother(_ place: Place, _ name: String) async throws {
         let world = try CacheWorld(place) { request, _ in
             let control = request.target == "/all" ? "public, max-age=60" : "\(request.path.dropFirst())max-age=60"
-            return .status(
-                200, headerFields: [("Cache-Control", control)], body: request.value(of: name) ?? "none")
+            return .fresh(request.value(of: name) ?? "none", control: control)
         }
         func text(_ target: String, _ value: String) async throws -> String {
             // The name of `X-Tenant` indicates no secret.
@@ -118,14 +96,12 @@ struct ServingTests {
         _ = try await text("/all", "secret a")
         #expect(try await text("/all", "secret b") == "secret a")
         #expect(try await world.text("/all") == "secret a")
-        if place == .disk {
-            #expect(try world.storedBytes().range(of: Data(name.utf8)) == nil)
-        }
+        if place == .disk { #expect(try !world.storedBytes().contains(name)) }
     }
 
     /// The order of fields with different names has no meaning.
     @Test func credentialsOfSeveralFieldsBelongTogether() async throws {
-        let world = try CacheWorld { _, number in Self.reply(number, ("Cache-Control", "max-age=60")) }
+        let world = try CacheWorld { _, number in .fresh("body \(number)") }
         let requests: [[(String, String)]] = [
             [("X-Api-Key", "a"), ("Cookie", "b")], [("x-api-key", "b"), ("Cookie", "a")], [("X-Api-Key", "a")],
             [("Cookie", "b"), ("X-API-KEY", "a")],
@@ -153,11 +129,9 @@ struct ServingTests {
                 var configuration = world.manager.configuration
                 configuration.cookies = jar
                 let manager = RequestManager(configuration: configuration)
-                _ = try await manager.send(Request<Data>.get(world.server.url("/login")).header("X-User", user))
+                _ = try await manager.send(world.request("/login").header("X-User", user))
                 for target in ["/page", "/account", "/account"] {
-                    let text = String(
-                        decoding: try await manager.send(Request<Data>.get(world.server.url(target))).value,
-                        as: UTF8.self)
+                    let text = try await manager.send(world.request(target)).text
                     #expect(text == (isShared && target == "/page" ? "none" : "sid=\(user)"))
                 }
             }
@@ -185,9 +159,7 @@ struct ServingTests {
     @Test(arguments: Place.allCases)
     func unsafeMethodInvalidates(_ place: Place) async throws {
         let world = try CacheWorld(place) { request, number in
-            request.method == "POST"
-                ? .status(201, headerFields: [("Location", "/b")])
-                : Self.reply(number, ("Cache-Control", "max-age=60"))
+            request.method == "POST" ? .status(201, headerFields: [("Location", "/b")]) : .fresh("body \(number)")
         }
         for target in ["/a", "/b", "/c"] { _ = try await world.get(target) }
         _ = try await world.manager.send(Request<Data>.post(world.server.url("/a")).body(Data("x".utf8)))
@@ -196,52 +168,30 @@ struct ServingTests {
         #expect(world.cache.statistics.hits == 1)
     }
 
-    @Test(arguments: Place.allCases)
-    func chunksComeFromTheCacheAsTheyAreRead(_ place: Place) async throws {
-        let world = try CacheWorld(place, capacity: 64 << 20) { _, _ in
-            .generated(byteCount: 4_000_000, headerFields: [("Cache-Control", "max-age=60")])
-        }
-        let whole = try await world.get().value
-        var read = Data()
-        for try await chunk in world.manager.chunks(of: .get(world.server.url("/a"))) { read += chunk }
-        #expect(read == whole)
-        #expect(world.sent.count == 1)
-    }
-
     @Test func rangeIsServedFromTheStoredWhole() async throws {
-        let world = try CacheWorld { _, number in Self.reply(number, ("Cache-Control", "max-age=60")) }
+        let world = try CacheWorld { _, number in .fresh("body \(number)") }
         _ = try await world.get()
         let part = try await world.get { $0.header("Range", "bytes=0-3") }
-        #expect(part.statusCode == 206)
+        #expect(part.statusCode == 206 && part.text == "body")
         #expect(part.headerFields["Content-Range"] == "bytes 0-3/6")
-        #expect(String(decoding: part.value, as: UTF8.self) == "body")
         #expect(world.sent.count == 1)
     }
 
     @Test(arguments: Place.allCases)
     func cutResponseIsNeverServedAsTheWhole(_ place: Place) async throws {
-        let world = try CacheWorld(place) { request, number in
-            let fields = [("Cache-Control", "max-age=60"), ("ETag", "\"v\"")]
-            if request.value(of: "Range") == "bytes=3-" {
-                return .status(
-                    206, headerFields: fields + [("Content-Range", "bytes 3-9/10")], body: "3456789")
-            }
-            let reply = Reply.status(200, headerFields: fields, body: "0123456789")
-            return number == 1 ? reply.performing(.close, at: .responseBody(afterBytes: 3)) : reply
+        let fields = [("Cache-Control", "max-age=60")]
+        let world = try CacheWorld(place) { .cut($0, $1, fields, rest: fields) }
+        _ = await world.failure()
+        for _ in 1...2 {
+            let response = try await world.get()
+            #expect(response.statusCode == 200 && response.text == "0123456789")
         }
-        await #expect(throws: RequestError.self) { _ = try await world.get() }
-        let response = try await world.get()
-        #expect(String(decoding: response.value, as: UTF8.self) == "0123456789")
-        #expect(response.statusCode == 200)
-        #expect(try await world.text() == "0123456789")
         #expect(world.sent.count == 2)
     }
 
     @Test func staleIsUsedWhenTheServerIsGoneUnlessForbidden() async throws {
-        let world = try CacheWorld { request, number in
-            Self.reply(
-                number,
-                ("Cache-Control", request.target == "/strict" ? "max-age=1, must-revalidate" : "max-age=1"))
+        let world = try CacheWorld { request, _ in
+            .fresh(control: request.target == "/strict" ? "max-age=1, must-revalidate" : "max-age=1")
         }
         _ = try await world.get("/a")
         _ = try await world.get("/strict")
@@ -250,7 +200,7 @@ struct ServingTests {
         let response = try await world.get("/a")
         #expect(response.metrics?.cache?.detail == "stale-if-error")
         #expect(response.headerFields["Age"] == "5")
-        let error = await #expect(throws: RequestError.self) { _ = try await world.get("/strict") }
+        let error = await world.failure("/strict")
         #expect(error?.code == .connectionFailed || error?.code == .connectionLost)
     }
 
@@ -258,7 +208,7 @@ struct ServingTests {
     func staleWhileRevalidateRefreshesOnceInTheBackground(_ isCancelled: Bool) async throws {
         let gate = Gate()
         let world = try CacheWorld { _, number in
-            let reply = Self.reply(number, ("Cache-Control", "max-age=1, stale-while-revalidate=60"))
+            let reply = Reply.fresh("body \(number)", control: "max-age=1, stale-while-revalidate=60")
             return number == 2 ? reply.stalling(until: gate) : reply
         }
         _ = try await world.get()
@@ -278,10 +228,10 @@ struct ServingTests {
         }
         let whole = try await world.get().value
         #expect(world.cache.statistics.entryCount == 1)
-        let bodies = world.directory.file("cache/convoy-cache-bodies")
         func damage() throws {
-            for name in try FileManager.default.contentsOfDirectory(atPath: bodies.path) {
-                let handle = try FileHandle(forWritingTo: bodies.appending(path: name))
+            for name in try world.directory.names(in: "cache/convoy-cache-bodies") {
+                let file = world.directory.file("cache/convoy-cache-bodies/" + name)
+                let handle = try FileHandle(forWritingTo: file)
                 try handle.seek(toOffset: 50_000)
                 try handle.write(contentsOf: Data("damage".utf8))
                 try handle.close()
@@ -289,15 +239,12 @@ struct ServingTests {
         }
         try damage()
         let second = try await world.get()
-        #expect(second.value == whole)
-        #expect(second.metrics?.cache?.forward == .uriMiss)
+        #expect(second.value == whole && second.metrics?.cache?.forward == .uriMiss)
         #expect(world.sent.count == 2)
         #expect(world.cache.statistics.repairs == 1)
-        #expect(try await world.get().metrics?.cache?.isHit == true)
+        #expect(try await world.get().isHit)
         try damage()
-        let error = await #expect(throws: RequestError.self) {
-            _ = try await world.get { $0.cachePolicy(.onlyCache) }
-        }
+        let error = await world.failure { $0.cachePolicy(.onlyCache) }
         #expect(error?.response?.statusCode == 504)
         #expect(world.sent.count == 2)
     }

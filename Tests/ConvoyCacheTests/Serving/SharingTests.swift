@@ -1,27 +1,25 @@
 import Convoy
 import ConvoyCache
-import ConvoyTesting
 import Foundation
 import Testing
 
 /// Tests equal requests that run at the same time and share one transfer.
 @Suite(.timeLimit(.minutes(2)))
 struct SharingTests {
-    private static func fresh(_ number: Int, _ gate: Gate, _ control: String = "max-age=60") -> Reply {
-        .status(200, headerFields: [("Cache-Control", control)], body: "body \(number)").stalling(until: gate)
+    private let gate = Gate()
+
+    private func makeWorld(_ place: Place = .memory, _ control: String = "max-age=60") throws -> CacheWorld {
+        try CacheWorld(place) { [gate] _, number in .fresh("body \(number)", control: control).stalling(until: gate) }
     }
 
     /// Returns when the first request runs, and the other requests wait for it or were sent.
-    private static func others(
-        _ world: CacheWorld, behind gate: Gate, waiting: Bool = true,
-        _ change: (Request<Data>) -> Request<Data> = { $0 }
+    private func others(
+        _ world: CacheWorld, waiting: Bool = true, _ change: (Request<Data>) -> Request<Data> = { $0 }
     ) async throws -> (first: RequestOperation<Data>, others: [RequestOperation<Data>]) {
-        let first = world.manager.enqueue(Request<Data>.get(world.server.url("/a")))
+        let first = world.manager.enqueue(world.request())
         try await gate.reached()
         let count = world.clock.timerCount
-        let others = (0..<4).map { _ in
-            world.manager.enqueue(change(Request<Data>.get(world.server.url("/a"))))
-        }
+        let others = (0..<4).map { _ in world.manager.enqueue(change(world.request())) }
         // Each waiting request sets a timer for its deadline.
         if waiting { try await world.clock.timersSet(count: count + 4) } else { try await gate.reached(count: 5) }
         return (first, others)
@@ -29,17 +27,14 @@ struct SharingTests {
 
     private static func texts(_ operations: [RequestOperation<Data>]) async throws -> [String] {
         var texts: [String] = []
-        for operation in operations {
-            texts.append(String(decoding: try await operation.response().value, as: UTF8.self))
-        }
+        for operation in operations { texts.append(try await operation.response().text) }
         return texts
     }
 
     @Test(arguments: Place.allCases)
     func equalRequestsShareOneTransfer(_ place: Place) async throws {
-        let gate = Gate()
-        let world = try CacheWorld(place) { _, number in Self.fresh(number, gate) }
-        let (first, others) = try await Self.others(world, behind: gate)
+        let world = try makeWorld(place)
+        let (first, others) = try await self.others(world)
         gate.open()
         #expect(try await Self.texts([first] + others) == Array(repeating: "body 1", count: 5))
         #expect(world.sent.count == 1)
@@ -48,9 +43,8 @@ struct SharingTests {
 
     /// The head of the response forbids sharing, so each waiting request is then sent by itself.
     @Test func responseThatIsNotStoredIsNotShared() async throws {
-        let gate = Gate()
-        let world = try CacheWorld { _, number in Self.fresh(number, gate, "no-store") }
-        let (first, others) = try await Self.others(world, behind: gate)
+        let world = try makeWorld(.memory, "no-store")
+        let (first, others) = try await self.others(world)
         gate.open()
         #expect(Set(try await Self.texts([first] + others)).count == 5)
         #expect(world.sent.count == 5)
@@ -58,46 +52,42 @@ struct SharingTests {
 
     @Test(arguments: ["Authorization", "Cookie", "X-Api-Key"])
     func otherCredentialIsNotWaitedFor(_ name: String) async throws {
-        let gate = Gate()
-        let world = try CacheWorld { _, number in Self.fresh(number, gate) }
-        let (first, others) = try await Self.others(world, behind: gate, waiting: false) { $0.header(name, "other") }
+        let world = try makeWorld()
+        let (first, others) = try await self.others(world, waiting: false) { $0.header(name, "other") }
         gate.open()
         #expect(Set(try await Self.texts([first] + others)).count == 5)
     }
 
     /// How the request that the others wait for ends without a response to share.
-    enum Loss: CaseIterable, Sendable {
-        case cancelled, cancelledInTheBody, suspended, suspendedInTheBody
-        case closed, closedInTheBody, reset, resetInTheBody
-        /// Each request that takes over is cancelled too.
-        case cancelledThreeTimes, cancelledInTheBodyThreeTimes, closedThreeTimes
+    struct Loss: Sendable {
+        enum Kind: CaseIterable { case cancelled, suspended, closed, reset }
 
-        var count: Int {
-            switch self {
-            case .cancelledThreeTimes, .cancelledInTheBodyThreeTimes, .closedThreeTimes: 3
-            default: 1
+        let kind: Kind
+        let isInTheBody: Bool
+        /// Each request that takes over is lost too.
+        let count: Int
+
+        static let all =
+            Kind.allCases.flatMap { kind in [false, true].map { Loss(kind: kind, isInTheBody: $0, count: 1) } }
+            + [(Kind.cancelled, false), (.cancelled, true), (.closed, false)].map {
+                Loss(kind: $0.0, isInTheBody: $0.1, count: 3)
             }
-        }
 
         func reply(_ whole: Reply, _ gate: Gate) -> Reply {
-            let atStart = whole.stalling(until: gate)
-            let inBody = whole.stalling(afterBodyBytes: 20_000, until: gate)
-            return switch self {
-            case .cancelled, .suspended, .cancelledThreeTimes: atStart
-            case .cancelledInTheBody, .suspendedInTheBody, .cancelledInTheBodyThreeTimes: inBody
-            case .closed, .closedThreeTimes: atStart.disconnecting(afterBytes: 0)
-            case .closedInTheBody: inBody.disconnecting(afterBytes: 25_000)
-            case .reset: atStart.resetting(afterBytes: 0)
-            case .resetInTheBody: inBody.resetting(afterBytes: 25_000)
+            let stalled =
+                isInTheBody ? whole.stalling(afterBodyBytes: 20_000, until: gate) : whole.stalling(until: gate)
+            return switch kind {
+            case .cancelled, .suspended: stalled
+            case .closed: stalled.disconnecting(afterBytes: isInTheBody ? 25_000 : 0)
+            case .reset: stalled.resetting(afterBytes: isInTheBody ? 25_000 : 0)
             }
         }
 
         func perform(on operation: RequestOperation<Data>, _ gate: Gate) {
-            switch self {
-            case .cancelled, .cancelledInTheBody, .cancelledThreeTimes, .cancelledInTheBodyThreeTimes:
-                operation.cancel()
-            case .suspended, .suspendedInTheBody: operation.suspend()
-            case .closed, .closedInTheBody, .closedThreeTimes, .reset, .resetInTheBody: gate.open()
+            switch kind {
+            case .cancelled: operation.cancel()
+            case .suspended: operation.suspend()
+            case .closed, .reset: gate.open()
             }
         }
     }
@@ -105,10 +95,10 @@ struct SharingTests {
     /// Sends 21 equal requests, and loses the first of them.
     ///
     /// With fewer slots, most requests get one later.
-    @Test(arguments: Place.allCases.flatMap { place in [32, 6].map { (place, $0) } }, Loss.allCases)
+    @Test(arguments: Place.allCases.flatMap { place in [32, 6].map { (place, $0) } }, Loss.all)
     func oneOfTheWaitingRequestsTakesOver(_ run: (place: Place, limit: Int), _ loss: Loss) async throws {
         let (place, limit) = run
-        let (losses, gate) = ((0..<loss.count).map { _ in Gate() }, Gate())
+        let losses = (0..<loss.count).map { _ in Gate() }
         let body = Data(repeating: 7, count: 40_000)
         let world = try CacheWorld(
             place,
@@ -121,8 +111,7 @@ struct SharingTests {
                 return number <= loss.count ? loss.reply(whole, losses[number - 1]) : whole.stalling(until: gate)
             })
         let operations = (0...20).map { number in
-            world.manager.operation(
-                Request<Data>.get(world.server.url("/a")).header("X-Number", "\(number)").retries(.never))
+            world.manager.operation(world.request().header("X-Number", "\(number)").retries(.never))
         }
         let timers = world.clock.timerCount
         world.manager.enqueue(operations[0])
@@ -148,13 +137,12 @@ struct SharingTests {
 
     @Test(arguments: Place.allCases)
     func aCancelledTransferDoesNotReplaceTheCompleteResponse(_ place: Place) async throws {
-        let gate = Gate()
         let body = Data(repeating: 7, count: 40_000)
         let world = try CacheWorld(place) { _, number in
             let whole = Reply.resource(body, etag: "\"v\"", headerFields: [("Cache-Control", "max-age=60")])
             return number == 1 ? whole.stalling(afterBodyBytes: 20_000, until: gate) : whole
         }
-        let first = world.manager.operation(Request<Data>.get(world.server.url("/a")).retries(.never))
+        let first = world.manager.operation(world.request().retries(.never))
         let received = EventLog<Void>()
         first.onProgress { if $0.download.completedBytes > 0 { received.record(()) } }
         world.manager.enqueue(first)
@@ -169,9 +157,8 @@ struct SharingTests {
 
     /// A request that takes over does not wait longer because of that.
     @Test(arguments: [true, false]) func requestsWaitFiveSecondsInAll(_ isCancelled: Bool) async throws {
-        let gate = Gate()
-        let world = try CacheWorld { _, number in Self.fresh(number, gate) }
-        let (first, others) = try await Self.others(world, behind: gate)
+        let world = try makeWorld()
+        let (first, others) = try await self.others(world)
         world.clock.advance(by: .seconds(4))
         if isCancelled {
             first.cancel()

@@ -1,6 +1,5 @@
 import Convoy
 import ConvoyCache
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -8,9 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5)))
 struct StoredAnswerTests {
     private static func makeWorld(_ place: Place) async throws -> CacheWorld {
-        let world = try CacheWorld(place) { request, number in
-            .status(200, headerFields: [("Cache-Control", "max-age=60")], body: "body \(number)")
-        }
+        let world = try CacheWorld(place) { _, number in .fresh("body \(number)") }
         // In a directory, the cache reads the second response from the disk and the third from memory.
         for _ in 0..<3 { _ = try await world.get() }
         #expect(world.sent.count == 1)
@@ -37,8 +34,7 @@ struct StoredAnswerTests {
     func managerThatWasShutDownAnswersNothing(_ place: Place) async throws {
         let world = try await Self.makeWorld(place)
         world.manager.shutDown()
-        let error = await #expect(throws: RequestError.self) { try await world.get() }
-        #expect(error?.code == .managerShutDown)
+        #expect(await world.failure()?.code == .managerShutDown)
     }
 
     @Test(arguments: Place.allCases)
@@ -48,7 +44,7 @@ struct StoredAnswerTests {
         configuration.maxBodyBytes = 5
         let manager = RequestManager(configuration: configuration)
         let error = await #expect(throws: RequestError.self) {
-            try await manager.send(Request<Data>.get(world.server.url("/a")))
+            try await manager.send(world.request())
         }
         #expect(error?.code == .bodyTooLarge)
         // The operation counts the hit, although the body exceeds its limit.

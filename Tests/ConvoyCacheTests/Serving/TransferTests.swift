@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -26,7 +25,7 @@ struct TransferTests {
         let tasks = Locked<[FakeTask]>([])
         let clients = Locked<[any TransportClient]>([])
         /// Runs while a task is created.
-        let whenMade = Locked<@Sendable (Int) -> Void>({ _ in })
+        let whenMade = Locked<@Sendable () -> Void>({})
         var pausesInPlace: Bool { true }
 
         func makeTask(for _: PreparedRequest, client _: any TransportClient) throws(RequestError) -> URLSessionTask {
@@ -38,11 +37,8 @@ struct TransferTests {
         ) throws(RequestError) -> any TransferTask {
             let task = FakeTask()
             clients.withLock { $0.append(client) }
-            let count = tasks.withLock { tasks in
-                tasks.append(task)
-                return tasks.count
-            }
-            whenMade.withLock { $0 }(count)
+            tasks.withLock { $0.append(task) }
+            whenMade.withLock { $0 }()
             return task
         }
     }
@@ -81,15 +77,16 @@ struct TransferTests {
         try Request<Data>.get("http://host/a").core.prepared(RequestDefaults())
     }
 
-    private func makeTransfer(
-        _ request: PreparedRequest, hasSlot: Bool = true, afterLookingUp: () -> Void = {}
-    ) throws -> any TransferTask {
+    private func start(hasSlot: Bool = true, afterLookingUp: () -> Void = {}) throws -> any TransferTask {
+        let request = try makeRequest()
         let query = CacheQuery(request, nil, keepsCoding: false, clock: clock)
         let exchange = try #require(cache.begin(query))
         #expect(!exchange.awaitEqual { { _ in } })
         afterLookingUp()
         let network = CacheNetwork(ExecutionContext(transport: .custom(transport)), hasSlot: hasSlot)
-        return try exchange.makeTransfer(for: request, client: client, over: network)
+        let transfer = try exchange.makeTransfer(for: request, client: client, over: network)
+        transfer.resume()
+        return transfer
     }
 
     /// Delivers a response, so that the cache stores it.
@@ -98,9 +95,8 @@ struct TransferTests {
     private func store(
         _ fields: HeaderFields, _ body: String = "body", of length: Int64? = nil, _ error: RequestError? = nil
     ) throws {
-        let transfer = try makeTransfer(makeRequest())
-        transfer.resume()
-        let task = try #require(transport.clients.withLock { $0.last })
+        _ = try start()
+        let task = try network
         let expected = length ?? Int64(body.utf8.count)
         let url = try makeRequest().url
         task.didReceive(ResponseHead(statusCode: 200, headerFields: fields, url: url, expectedBytes: expected))
@@ -125,9 +121,8 @@ struct TransferTests {
     @Test func requestThatIsSentAgainStaysSuspended() throws {
         try store(["Cache-Control": "max-age=1", "ETag": "\"a\""])
         clock.advance(by: .seconds(5))
-        let transfer = try makeTransfer(makeRequest())
-        transfer.resume()
-        transport.whenMade.withLock { $0 = { _ in transfer.suspend() } }
+        let transfer = try start()
+        transport.whenMade.withLock { $0 = { transfer.suspend() } }
         // The 304 confirms a response other than the stored one.
         try respond(304, ["ETag": "\"b\""])
         try network.didFinish(nil)
@@ -141,8 +136,7 @@ struct TransferTests {
     /// A transport's thread must not wait for a disk, so the cache reads the stored beginning earlier.
     @Test func storedBeginningIsReadBeforeTheTransportResponds() throws {
         try store(Self.part, "0123", of: 10, Self.cut)
-        let transfer = try makeTransfer(makeRequest(), afterLookingUp: cache.removeAll)
-        transfer.resume()
+        _ = try start(afterLookingUp: cache.removeAll)
         client.isFull.withLock { $0 = true }
         try respond(206, Self.rest)
         let network = try network
@@ -154,38 +148,27 @@ struct TransferTests {
         #expect(client.heads.withLock { $0.map(\.statusCode) } == [200])
     }
 
-    @Test(arguments: [true, false])
-    func confirmationThatForbidsStoringRemovesWithoutAReaderToo(_ isCancelled: Bool) throws {
-        try store(["Cache-Control": "max-age=1, must-revalidate", "ETag": "\"a\""])
-        clock.advance(by: .seconds(5))
-        let transfer = try makeTransfer(makeRequest())
-        transfer.resume()
-        try respond(304, ["ETag": "\"a\"", "Cache-Control": "no-store"])
-        if isCancelled { transfer.cancel() }
-        try network.didFinish(Self.cut)
-        #expect(client.heads.withLock { $0.isEmpty } == isCancelled)
-        #expect(cache.statistics.entryCount == 0)
-    }
-
-    /// The client gets status 504 instead of the response.
-    @Test func confirmationThatForbidsStoringRemovesBesideAGatewayTimeout() throws {
+    /// The client gets the response, nothing, or status 504 instead of the response.
+    @Test(arguments: [("no-store", false, [200]), ("no-store", true, []), ("no-store, no-cache", false, [504])])
+    func confirmationThatForbidsStoringRemovesWithoutAReaderToo(
+        _ control: String, _ isCancelled: Bool, _ statusCodes: [Int]
+    ) throws {
         var configuration = HTTPCache.Configuration()
         configuration.answersGatewayTimeout = true
         let tests = Self(cache: .memory(capacity: 1 << 20, configuration: configuration))
-        try tests.store(["Cache-Control": "max-age=1", "ETag": "\"a\""])
+        try tests.store(["Cache-Control": "max-age=1, must-revalidate", "ETag": "\"a\""])
         tests.clock.advance(by: .seconds(5))
-        let transfer = try tests.makeTransfer(makeRequest())
-        transfer.resume()
-        try tests.respond(304, ["ETag": "\"a\"", "Cache-Control": "no-store, no-cache"])
+        let transfer = try tests.start()
+        try tests.respond(304, ["ETag": "\"a\"", "Cache-Control": control])
+        if isCancelled { transfer.cancel() }
         try tests.network.didFinish(Self.cut)
-        #expect(tests.client.heads.withLock { $0.map(\.statusCode) } == [504])
+        #expect(tests.client.heads.withLock { $0.map(\.statusCode) } == statusCodes)
         #expect(tests.cache.statistics.entryCount == 0)
     }
 
     @Test func aRefusedRangeIsRequestedAsTheCompleteFile() throws {
         try store(Self.part, "0123", of: 10, Self.cut)
-        let transfer = try makeTransfer(makeRequest())
-        transfer.resume()
+        _ = try start()
         try respond(416)
         try network.didFinish(nil)
         #expect(client.heads.withLock { $0.isEmpty })
@@ -199,8 +182,7 @@ struct TransferTests {
     }
 
     @Test func sharingThatHasEndedDoesNotBeginAgain() throws {
-        let transfer = try makeTransfer(makeRequest())
-        transfer.resume()
+        let transfer = try start()
         #expect(try isShared())
         try respond(200, ["Cache-Control": "no-store"])
         transfer.suspend()
@@ -209,11 +191,8 @@ struct TransferTests {
     }
 
     @Test func transferThatIsDroppedIsNotShared() throws {
-        do {
-            let transfer = try makeTransfer(makeRequest())
-            transfer.resume()
-            #expect(try isShared())
-        }
+        _ = try start()
+        #expect(try isShared())
         transport.clients.withLock { $0 = [] }
         #expect(try !isShared())
     }
@@ -221,8 +200,7 @@ struct TransferTests {
     @Test func aRemovedResponseUsesNoNetworkWithoutASlot() throws {
         try store(["Cache-Control": "max-age=60"])
         client.ends.withLock { $0 = [] }
-        let transfer = try makeTransfer(makeRequest(), hasSlot: false, afterLookingUp: cache.removeAll)
-        transfer.resume()
+        _ = try start(hasSlot: false, afterLookingUp: cache.removeAll)
         #expect(transport.tasks.withLock { $0.count } == 1)
         let ends = client.ends.withLock { $0 }
         #expect(ends.count == 1)

@@ -24,22 +24,10 @@ struct ForgedStoreTests {
 
     /// The row belongs to no response, so it is the first to be evicted.
     @Test func aUseOfAnyNumberIsEvicted() throws {
-        let first = directory.makeStore()
-        first.put("a", Data(repeating: 7, count: 3_000))
-        #expect(first.counts.entries == 1)
+        directory.fill("a", .test(7, 3_000))
         try directory.index().execute("INSERT INTO uses VALUES (1 << 62, 0)")
         let store = directory.makeStore(capacity: 5_000)
         #expect(Self.ends { store.put("b", Data(repeating: 8, count: 3_000)) })
-    }
-
-    @Test func totalsThatRepeatANumberAreDamage() throws {
-        let store = directory.makeStore()
-        store.put("a", Data(repeating: 7, count: 100))
-        #expect(store.counts.entries == 1)
-        try directory.index().execute("UPDATE totals SET used = 0")
-        store.put("b", Data(repeating: 8, count: 100))
-        #expect(store.read("b") == Data(repeating: 8, count: 100))
-        #expect(store.counts.repairs > 0)
     }
 
     @Test(arguments: [
@@ -47,20 +35,18 @@ struct ForgedStoreTests {
         "UPDATE totals SET used = 9223372036854775807", "UPDATE totals SET bytes = -9223372036854775807",
         "UPDATE totals SET bytes = -1", "DELETE FROM totals", "UPDATE entries SET bytes = 9223372036854775807",
         "UPDATE entries SET bytes = -9223372036854775807", "UPDATE totals SET bytes = 9999999; DELETE FROM uses",
+        "UPDATE totals SET used = 0",
     ])
     func impossibleNumbersAreDamage(_ forgery: String) throws {
-        do {
-            let store = directory.makeStore()
-            store.put("a", Data(repeating: 7, count: 100))
-            #expect(store.counts.entries == 1)
-        }
+        directory.fill()
         try directory.index().execute(forgery)
         let store = directory.makeStore()
-        // This response replaces the first one.
-        store.put("a", Data(repeating: 8, count: 200))
-        #expect(store.read("a") == Data(repeating: 8, count: 200))
+        // This response replaces the first one, or gets the number of the first one.
+        let key = forgery.hasSuffix("used = 0") ? "b" : "a"
+        store.put(key, .test(8, 200))
+        #expect(store.read(key) == .test(8, 200))
         let counts = store.counts
-        #expect(counts.repairs > 0 && counts.entries == 1 && (200..<1000).contains(counts.bytes))
+        #expect(counts.repairs > 0 && counts.entryCount == 1 && (200..<1000).contains(counts.storedBytes))
     }
 
     @Test func updateOfAnEntryWithAnImpossibleSizeIsDamage() throws {
@@ -68,7 +54,7 @@ struct ForgedStoreTests {
         store.put("a", Data(repeating: 7, count: 100))
         let entry = try #require(store.entries(for: "a").first)
         try directory.index().execute("UPDATE entries SET bytes = -9223372036854775807")
-        store.update(entry.id, of: "a", to: entry.head)
+        store.update(entry.id, to: entry.head)
         #expect(store.counts.repairs > 0)
     }
 
@@ -114,7 +100,7 @@ struct ForgedStoreTests {
         try directory.index().execute("UPDATE entries SET file = '../../other'")
         if isRead { #expect(store.read("a") == nil) }
         store.removeAll()
-        #expect(store.counts.entries == 0)
+        #expect(store.counts.entryCount == 0)
         #expect(store.counts.repairs == (isRead ? 1 : 0))
         #expect(try Data(contentsOf: directory.file("other")) == body)
     }
@@ -142,7 +128,7 @@ struct ForgedStoreTests {
         func isRead(_ change: (inout StoredHead) -> Void) -> Bool {
             var head = StoredHead.test("a", 10)
             change(&head)
-            return HeadCoding.decode(HeadCoding.encode(head, key: "a", bodyDigest: 1), key: "a") != nil
+            return HeadCoding.decode(HeadCoding.encode(head, bodyDigest: 1)) != nil
         }
         #expect(isRead { $0.offset = .max - 10 })
         #expect(!isRead { $0.offset = .max - 9 })
@@ -157,17 +143,13 @@ struct ForgedStoreTests {
 
     /// Opening a FIFO waits for its other end.
     @Test func fifoIsNotWaitedFor() throws {
-        do {
-            let store = directory.makeStore()
-            store.put("a", Data(repeating: 7, count: 10))
-            _ = store.counts
-        }
+        directory.fill("a", .test(7, 10))
         for name in ["convoy-cache.key", "convoy-cache-parts/part"] {
             #expect(mkfifo(directory.file("cache/" + name).path, 0o600) == 0)
         }
         let store = directory.makeStore()
         #expect(Self.ends { _ = store.digest })
-        #expect(store.read("a") == Data(repeating: 7, count: 10))
+        #expect(store.read("a") == .test(7, 10))
         #expect(Self.ends { store.put("b", Data(repeating: 8, count: 10)) })
         #expect(store.read("b") == Data(repeating: 8, count: 10))
     }
@@ -185,22 +167,13 @@ struct ForgedStoreTests {
     }
 
     @Test func readsDoNotEmptyAnotherSchema() throws {
-        do {
-            let store = directory.makeStore()
-            store.put("a", Data(repeating: 7, count: 10))
-            _ = store.counts
-        }
-        let path = directory.file("cache/convoy-cache.sqlite").path
-        do {
-            let database = try SQLiteConnection(path)
-            try database.execute("PRAGMA user_version = 99")
-        }
+        directory.fill()
+        try directory.index().execute("PRAGMA user_version = 99")
         let store = directory.makeStore()
         #expect(store.entries(for: "a").isEmpty)
-        #expect(store.summaries().isEmpty && store.counts.entries == 0)
+        #expect(store.heads().isEmpty && store.counts.entryCount == 0)
         store.queue.sync {}
-        let database = try SQLiteConnection(path)
-        #expect(try database.rows("SELECT count(*) FROM entries") { $0.number(0) } == [1])
+        #expect(try directory.index().number("SELECT count(*) FROM entries") == 1)
     }
 
     @Test func recallReadsNoKeyFile() throws {

@@ -16,11 +16,11 @@ struct GatheringTests {
         store = directory.makeStore(gatherTime: .never)
         // The first change makes the index.
         store.removeAll()
-        #expect(store.counts.entries == 0)
+        #expect(store.counts.entryCount == 0)
     }
 
     /// The number of entries that a new store finds in the same directory.
-    private func foreignCount() -> Int { directory.makeStore().counts.entries }
+    private func foreignCount() -> Int { directory.makeStore().counts.entryCount }
 
     /// Waits for the current work of the queue, and for the drain that this work enqueues.
     private func awaitQueue() {
@@ -33,7 +33,7 @@ struct GatheringTests {
         for number in 0..<100 { store.put("\(number)") }
         awaitQueue()
         #expect(store.indexVersion == before)
-        #expect(store.counts.entries == 100)
+        #expect(store.counts.entryCount == 100)
         #expect(try #require(store.indexVersion).follows(before))
         #expect(store.indexVersion != before)
     }
@@ -57,13 +57,13 @@ struct GatheringTests {
     /// The waiting response `c` evicts `b`, because `a` was used after `c` was queued.
     @Test func evictionKnowsTheUsesThatWaitForTheSameTransaction() throws {
         for key in ["a", "b"] { store.put(key, Data(count: 100)) }
-        let full = directory.makeStore(capacity: store.counts.bytes, gatherTime: .never)
+        let full = directory.makeStore(capacity: store.counts.storedBytes, gatherTime: .never)
         let oldest = try #require(full.entries(for: "a").first)
         full.state.withLock { $0.firstUse = .now - DiskStore.mostUseAge }
         full.put("c", Data(count: 100))
         full.use(oldest.id)
         #expect(full.state.withLock { $0.isRecordingUses })
-        #expect(full.counts.entries == 2)
+        #expect(full.counts.entryCount == 2)
         #expect(full.entries(for: "a").count == 1 && full.entries(for: "b").isEmpty)
         #expect(!full.state.withLock { $0.isRecordingUses })
     }

@@ -99,27 +99,21 @@ import Testing
         let directory = CacheDirectory(path: root.path)
         guard FileManager.default.fileExists(atPath: directory.index) else { return }
         let database = try SQLiteConnection(directory.index)
-        let tables = try database.rows("SELECT count(*) FROM sqlite_master") { $0.number(0) }.first ?? 0
-        guard tables > 0 else { return }
-        let totals = try database.rows("SELECT bytes, entries FROM totals") { ($0.number(0), $0.number(1)) }
-        let (bytes, entries) = try #require(totals.first)
-        let sums = try database.rows("SELECT coalesce(sum(bytes), 0), count(*) FROM entries") {
-            ($0.number(0), $0.number(1))
-        }
-        let (sum, count) = try #require(sums.first)
-        #expect((bytes, entries) == (sum, count))
-        #expect(bytes <= Self.capacity)
-        let inIndex = try database.rows("SELECT coalesce(sum(bytes), 0) FROM entries WHERE file IS NULL") {
-            $0.number(0)
-        }
-        var files: Int64 = 0
+        guard try database.number("SELECT count(*) FROM sqlite_master") ?? 0 > 0 else { return }
+        let sql = """
+            SELECT bytes, entries, (SELECT coalesce(sum(bytes), 0) FROM entries), (SELECT count(*) FROM entries),
+                (SELECT coalesce(sum(bytes), 0) FROM entries WHERE file IS NULL) FROM totals
+            """
+        let numbers = try #require(try database.row(sql) { row in (Int32(0)..<5).map { row.number($0) } })
+        #expect(Array(numbers[..<2]) == Array(numbers[2..<4]))
+        #expect(numbers[0] <= Self.capacity)
+        var stored = numbers[4]
         for folder in [directory.bodies, directory.parts] {
             for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
                 var status = stat()
-                if stat(folder + "/" + name, &status) == 0 { files += Int64(status.st_size) }
+                if stat(folder + "/" + name, &status) == 0 { stored += Int64(status.st_size) }
             }
         }
-        let stored = (inIndex.first ?? 0) + files
         #expect(stored <= Self.capacity + Int64(processCount * Self.taskCount) * Self.bodyBytes)
         if processCount == 0 {
             let named = Set(try database.rows("SELECT file FROM entries WHERE file IS NOT NULL") { $0.text(0) })

@@ -1,8 +1,7 @@
-// A server, a clock and a manager with a cache.
 import Convoy
 import ConvoyCache
-import ConvoyTesting
 import Foundation
+import Testing
 
 /// The place where a test's cache stores responses.
 enum Place: CaseIterable, Sendable {
@@ -45,25 +44,67 @@ final class CacheWorld: Sendable {
 
     deinit { server.shutDown() }
 
+    func request(_ target: String = "/a") -> Request<Data> { .get(server.url(target)) }
+
     func get(
         _ target: String = "/a", _ change: (Request<Data>) -> Request<Data> = { $0 }
     ) async throws -> Response<Data> {
-        try await manager.send(change(Request<Data>.get(server.url(target))))
+        try await manager.send(change(request(target)))
     }
 
     func text(_ target: String = "/a", _ change: (Request<Data>) -> Request<Data> = { $0 }) async throws -> String {
-        String(decoding: try await get(target, change).value, as: UTF8.self)
+        try await get(target, change).text
+    }
+
+    func failure(_ target: String = "/a", _ change: (Request<Data>) -> Request<Data> = { $0 }) async -> RequestError? {
+        await #expect(throws: RequestError.self) { try await get(target, change) }
     }
 
     /// All bytes in the directory of the cache.
     func storedBytes() throws -> Data {
         let root = directory.file("cache")
         let names = try FileManager.default.subpathsOfDirectory(atPath: root.path)
-        var all = Data()
-        for name in names.sorted() {
-            if let data = try? Data(contentsOf: root.appending(path: name)) { all += data }
+        return names.reduce(into: Data()) { $0 += (try? Data(contentsOf: root.appending(path: $1))) ?? Data() }
+    }
+}
+
+extension Response {
+    var isHit: Bool { metrics?.cache?.isHit == true }
+}
+
+extension Response<Data> {
+    var text: String { String(decoding: value, as: UTF8.self) }
+}
+
+extension Reply {
+    /// A response with status 200 that is fresh for a minute.
+    static func fresh(
+        _ body: String = "body", _ fields: (String, String)..., control: String = "max-age=60"
+    ) -> Reply {
+        .status(200, headerFields: [("Cache-Control", control)] + fields, body: body)
+    }
+
+    /// A confirmation of a conditional request by `ETag`; otherwise a response with status 200.
+    static func confirming(
+        _ request: RecordedRequest, _ fields: [(String, String)], _ body: String = "body",
+        by confirmation: [(String, String)]? = nil
+    ) -> Reply {
+        request.value(of: "If-None-Match") == nil
+            ? .status(200, headerFields: fields, body: body) : .status(304, headerFields: confirmation ?? fields)
+    }
+
+    /// The first response ends after three of ten bytes; a request for the other seven gets them, and `end`.
+    static func cut(
+        _ request: RecordedRequest, _ number: Int, _ whole: [(String, String)], rest: [(String, String)],
+        end: String = ""
+    ) -> Reply {
+        if request.value(of: "Range") == "bytes=3-" {
+            let range = ("Content-Range", "bytes 3-\(9 + end.count)/\(10 + end.count)")
+            return .status(206, headerFields: rest + [("ETag", "\"v\""), range], body: "3456789" + end)
         }
-        return all
+        let body = "0123456789" + (number == 1 ? "" : end)
+        let reply = Reply.status(200, headerFields: whole + [("ETag", "\"v\"")], body: body)
+        return number == 1 ? reply.performing(.close, at: .responseBody(afterBytes: 3)) : reply
     }
 }
 

@@ -15,6 +15,13 @@ extension TemporaryDirectory {
             mostLockWait: mostLockWait)
     }
 
+    /// Stores a response by a store of its own.
+    func fill(_ key: String = "a", _ body: Data = .test(1, 100)) {
+        let store = makeStore()
+        store.put(key, body)
+        #expect(store.counts.entryCount == 1)
+    }
+
     /// Another connection to the index.
     func index() throws -> SQLiteConnection { try SQLiteConnection(file("cache/convoy-cache.sqlite").path) }
 }
@@ -22,8 +29,8 @@ extension TemporaryDirectory {
 extension StoredHead {
     static func test(_ key: String, _ byteCount: Int) -> StoredHead {
         var head = StoredHead(
-            url: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60", "X": "ä"], requestTime: 5,
-            responseTime: 6, vary: VaryKey(stored: ["foo": "1", "bar": nil]), credentials: nil)
+            key: key, statusCode: 200, headerFields: ["Cache-Control": "max-age=60", "X": "ä"], requestTime: 5,
+            responseTime: 6, vary: VaryKey(fields: ["foo": "1", "bar": nil]), credentials: nil)
         (head.bodyBytes, head.totalBytes) = (Int64(byteCount), Int64(byteCount))
         return head
     }
@@ -41,14 +48,14 @@ extension Data {
 
 extension CacheStore {
     /// Stores a response in pieces of 10,000 bytes, in place of the others of its key.
-    func put(_ key: String, _ body: Data = Data("x".utf8), head: StoredHead? = nil) {
+    func put(_ key: String, _ body: Data = Data("x".utf8)) {
         guard let writer = makeWriter(expectedBytes: nil) else { return }
         var rest = body[...]
         while !rest.isEmpty {
             guard writer.write(Data(rest.prefix(10_000))) else { return writer.discard() }
             rest = rest.dropFirst(10_000)
         }
-        writer.commit(key: key, head: head ?? .test(key, body.count)) { _ in true }
+        writer.commit(.test(key, body.count)) { _ in true }
     }
 
     func read(_ key: String) -> Data? {

@@ -33,11 +33,17 @@ struct BodyDigest: Sendable {
             index = min(32 - rest.count, bytes.count)
             rest.append(contentsOf: bytes[..<index])
             guard rest.count == 32 else { return }
-            rest.withUnsafeBytes { consume($0, at: 0) }
+            _ = rest.withUnsafeBytes { consume($0, from: 0) }
             rest.removeAll(keepingCapacity: true)
         }
+        index = consume(bytes, from: index)
+        rest.append(contentsOf: bytes[index...])
+    }
+
+    /// Returns the index after the last complete block.
+    private mutating func consume(_ bytes: UnsafeRawBufferPointer, from start: Int) -> Int {
         // The loop uses scalar variables, because many CPUs have no fast 64-bit multiplication of vector lanes.
-        var (a, b, c, d) = (lanes[0], lanes[1], lanes[2], lanes[3])
+        var (index, a, b, c, d) = (start, lanes[0], lanes[1], lanes[2], lanes[3])
         while bytes.count - index >= 32 {
             a = Self.round(a, Self.word(bytes, index))
             b = Self.round(b, Self.word(bytes, index + 8))
@@ -46,18 +52,12 @@ struct BodyDigest: Sendable {
             index += 32
         }
         lanes = SIMD4(a, b, c, d)
-        rest.append(contentsOf: bytes[index...])
+        return index
     }
 
     @inline(__always)
     private static func word(_ bytes: UnsafeRawBufferPointer, _ index: Int) -> UInt64 {
         UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-    }
-
-    private mutating func consume(_ bytes: UnsafeRawBufferPointer, at index: Int) {
-        for lane in 0..<4 {
-            lanes[lane] = Self.round(lanes[lane], Self.word(bytes, index + 8 * lane))
-        }
     }
 
     private static func round(_ accumulator: UInt64, _ word: UInt64) -> UInt64 {

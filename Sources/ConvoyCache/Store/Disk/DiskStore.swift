@@ -42,7 +42,6 @@ final class DiskStore: CacheStore {
         /// The keys whose entries the store could not remove yet; a nil element means all keys.
         var invalidKeys: Set<String?> = []
         var waiters: [Waiter] = []
-        var writerNumber: UInt64 = 0
         var pendingKeys: [String: Int] = [:]
         var pendingForAll = 0
         var isDraining = false
@@ -96,9 +95,8 @@ final class DiskStore: CacheStore {
     let gatherTime: DispatchTimeInterval
     let state = Locked(State())
     let queue = DispatchQueue(label: "convoy.cache.disk")
-    /// Only code on `queue` uses it.
-    let writer = Locked<SQLiteConnection?>(nil)
-    let watch = Locked<IndexWatch?>(nil)
+    /// Only code on `queue` replaces it or uses its connection.
+    let index = Locked<OpenIndex?>(nil)
     // Held while a reader opens a connection. `state` is locked under it, and never the other way round.
     private let opening = NSLock()
     let hot = Locked(HotEntries())
@@ -201,7 +199,7 @@ final class DiskStore: CacheStore {
         if found?.isEmpty == true { noteMiss(of: key, changeCount) }
         // Entries are kept if the version did not change during the query. Each use compares this version with the
         // index.
-        if found != nil, damaged.isEmpty, let version, watch.withLock({ $0 })?.version == version {
+        if found != nil, damaged.isEmpty, let version, index.withLock({ $0 })?.version == version {
             hot.withLock { $0.keep(key, hash, entries, in: version, since: known) }
         }
         buildFilterLater()
@@ -210,7 +208,7 @@ final class DiskStore: CacheStore {
 
     private struct Found {
         var id: Int64
-        var stored: (key: String, head: StoredHead, bodyDigest: Int64)?
+        var stored: (head: StoredHead, bodyDigest: Int64)?
         var body: Data?
     }
 
@@ -229,13 +227,12 @@ final class DiskStore: CacheStore {
             }
         }
         guard let row = rows?.first else { return nil }
-        guard let (storedKey, head, digest) = HeadCoding.decode(row.head, key: nil), KeyHash.of(storedKey) == row.hash
-        else {
+        guard let (head, digest) = HeadCoding.decode(row.head), KeyHash.of(head.key) == row.hash else {
             repair([id], of: "")
             return nil
         }
         // A recreated index may use the identifier for another response.
-        guard storedKey == key, digest == entry.bodyDigest else { return nil }
+        guard head.key == key, digest == entry.bodyDigest else { return nil }
         if let file = row.file {
             guard let stored = directory.open(file, byteCount: head.bodyBytes) else {
                 // The store removes a row first and its file later. A missing file is damage only if the row exists.
@@ -256,22 +253,20 @@ final class DiskStore: CacheStore {
         return nil
     }
 
-    func summaries() -> [StoredSummary] {
+    func heads() -> [StoredHead] {
         awaitAllChanges()
         return read { database in
-            try database.rows("SELECT head FROM entries") { columns in
-                HeadCoding.decode(columns.blob(0) ?? Data(), key: nil).map { StoredSummary(key: $0.key, head: $0.head) }
-            }
+            try database.rows("SELECT head FROM entries") { HeadCoding.decode($0.blob(0) ?? Data())?.head }
         } ?? []
     }
 
-    var counts: StoreCounts {
+    var counts: CacheStatistics {
         awaitAllChanges()
-        var counts = StoreCounts()
+        var counts = CacheStatistics()
         let totals = read { database in
-            try database.rows("SELECT bytes, entries FROM totals") { ($0.number(0), $0.number(1)) }
+            try database.row("SELECT bytes, entries FROM totals") { ($0.number(0), Int(clamping: $0.number(1))) }
         }
-        if let (bytes, entries) = totals?.first { (counts.bytes, counts.entries) = (bytes, Int(clamping: entries)) }
+        if let totals, let totals { (counts.storedBytes, counts.entryCount) = totals }
         state.withLock { (counts.evictions, counts.repairs) = ($0.evictions, $0.repairs) }
         return counts
     }
@@ -280,8 +275,8 @@ final class DiskStore: CacheStore {
 
     /// The version of the index; nil if it is unknown or another process has replaced the index.
     var indexVersion: IndexVersion? {
-        guard let watch = watch.withLock({ $0 }), directory.indexNumber == watch.number else { return nil }
-        return watch.version
+        guard let index = index.withLock({ $0 }), directory.indexNumber == index.number else { return nil }
+        return index.version
     }
 
     func entriesInMemory(for key: String) -> [StoredEntry]? {
@@ -299,7 +294,7 @@ final class DiskStore: CacheStore {
         let began = ContinuousClock.now
         guard state.withLock({ $0.paysFilter(at: began) }), let version = indexVersion,
             hot.withLock({ $0.needsFilter || $0.version != version }),
-            let database = writer.withLock({ $0 }),
+            let database = index.withLock({ $0 })?.database,
             let count = try? database.number("SELECT entries FROM totals")
         else { return }
         let isDue = state.withLock { state in
@@ -537,18 +532,18 @@ final class DiskStore: CacheStore {
         for _ in 0..<2 {
             var effects = Effects()
             do {
-                let database = try openWriter()
-                let watch = watch.withLock { $0 }
+                let opened = try openWriter()
+                let database = opened.database
                 try database.transaction {
                     // The transaction has the write lock, so no other process commits now.
-                    effects.before = watch?.version
+                    effects.before = opened.version
                     try effects.readTotals(database)
                     for key in invalidKeys { try Self.deleteAll(key, in: database, &effects) }
                     for change in changes { try change.change(database, &effects) }
                     try effects.writeTotals(database)
                     for file in effects.removed { directory.release(file) }
                 }
-                let after = watch?.version
+                let after = opened.version
                 hot.withLock { [effects] in $0.advance(from: effects.before, to: after, changed: effects.changed) }
                 state.withLock { [effects] in $0.evictions += effects.evictions }
                 for file in effects.named { directory.settle(file) }
@@ -559,66 +554,45 @@ final class DiskStore: CacheStore {
                 returnUses(effects.uses)
                 // If the index is damaged, it is removed and the transaction is tried once more.
                 guard SQLiteError.isDamage(error) else { return false }
-                startOver(without: state.withLock { $0.writerNumber })
+                startOver(without: index.withLock { $0 }?.number ?? 0)
             }
         }
         return false
     }
 
-    /// Reopens the index if another process has replaced it.
-    private func openWriter(mayEmpty: Bool = true) throws -> SQLiteConnection {
-        let number = directory.indexNumber
-        let kept = state.withLock { $0.writerNumber == number && number != 0 }
-        if kept, let database = writer.withLock({ $0 }) { return database }
-        let (database, opened, wasEmptied) = try openIndex(mayEmpty: mayEmpty)
-        let old = writer.withLock { kept in
-            defer { kept = database }
-            return kept
-        }
-        let outdated = state.withLock { state in
-            if wasEmptied { state.repairs += 1 }
-            state.writerNumber = opened
-            return state.takeReaders(unless: opened)
-        }
-        let unwatched = replaceWatch(IndexWatch(database, number: opened))
-        _ = (old, outdated, unwatched)
-        buildFilter()
-        return database
-    }
-
-    /// Opens the index again if it was created or replaced meanwhile; throws ``SQLiteError/busy`` after four attempts.
-    private func openIndex(
-        mayEmpty: Bool
-    ) throws -> (SQLiteConnection, number: UInt64, wasEmptied: Bool) {
+    // Reopens the index if another process has replaced it, and again if it was created or replaced meanwhile. Throws
+    // ``SQLiteError/busy`` after four attempts.
+    private func openWriter(mayEmpty: Bool = true) throws -> OpenIndex {
+        if let kept = index.withLock({ $0 }), kept.number == directory.indexNumber { return kept }
         var wasEmptied = false
         for _ in 0..<4 {
             let number = directory.indexNumber
             let opened = try SQLiteConnection.index(in: directory, busyMilliseconds: 5_000, mayEmpty: mayEmpty)
             wasEmptied = wasEmptied || opened.wasEmptied
-            if number != 0, directory.indexNumber == number { return (opened.0, number, wasEmptied) }
+            guard number != 0, directory.indexNumber == number else { continue }
+            let new = OpenIndex(opened.0, number: number)
+            replaceIndex(new, repairs: wasEmptied ? 1 : 0)
+            buildFilter()
+            return new
         }
         throw SQLiteError(code: SQLiteError.busy)
     }
 
-    /// The caller releases the earlier object outside the lock.
-    private func replaceWatch(_ new: IndexWatch?) -> IndexWatch? {
-        watch.withLock { watch in
-            defer { watch = new }
-            return watch
+    private func replaceIndex(_ new: OpenIndex?, repairs: Int) {
+        let outdated = state.withLock { state in
+            state.repairs += repairs
+            return state.takeReaders(unless: new?.number ?? 0)
         }
+        let old = index.withLock { index in
+            defer { index = new }
+            return index
+        }
+        // Their release closes connections, so it is outside the locks.
+        _ = (old, outdated)
     }
 
     func startOver(without number: UInt64) {
-        let old = writer.withLock { kept in
-            defer { kept = nil }
-            return kept
-        }
-        let outdated = state.withLock { state in
-            state.writerNumber = 0
-            state.repairs += 1
-            return state.takeReaders(unless: 0)
-        }
-        _ = (old, outdated, replaceWatch(nil))
+        replaceIndex(nil, repairs: 1)
         _ = try? directory.locked {
             if directory.indexNumber == number { directory.empty() }
         }
@@ -637,7 +611,7 @@ final class DiskStore: CacheStore {
     }
 
     func sweep() {
-        guard let database = try? openWriter(mayEmpty: false) else { return }
+        guard let database = try? openWriter(mayEmpty: false).database else { return }
         directory.sweep { name in
             try? database.number("SELECT 1 FROM entries WHERE file = ?", .text(name)) == 1
         }
@@ -651,21 +625,21 @@ final class DiskStore: CacheStore {
         return DiskWriter(self)
     }
 
-    func update(_ id: Int64, of key: String, to head: StoredHead) {
-        change(key) { [self] database, effects in
-            let rows = try database.rows("SELECT head, bytes FROM entries WHERE id = ?", [.integer(id)]) {
+    func update(_ id: Int64, to head: StoredHead) {
+        change(head.key) { [self] database, effects in
+            let row = try database.row("SELECT head, bytes FROM entries WHERE id = ?", .integer(id)) {
                 ($0.blob(0), $0.number(1))
             }
-            guard let (blob, oldBytes) = rows.first, let old = blob.flatMap({ HeadCoding.decode($0, key: key) }) else {
+            guard let (blob, oldBytes) = row, let old = blob.flatMap(HeadCoding.decode), old.head.key == head.key else {
                 return
             }
-            let coded = HeadCoding.encode(head, key: key, bodyDigest: old.bodyDigest)
+            let coded = HeadCoding.encode(head, bodyDigest: old.bodyDigest)
             // The sums wrap, because a forged row may contain any number. The transaction checks the totals at its end.
             let bytes = head.headBytes &+ head.bodyBytes
             try database.run(
                 "UPDATE entries SET head = ?, bytes = ? WHERE id = ?", .blob(coded), .integer(bytes), .integer(id))
             effects.bytes &+= bytes &- oldBytes
-            effects.changed?.insert(KeyHash.of(key))
+            effects.changed?.insert(KeyHash.of(head.key))
             // The new head may be longer than the old head.
             if effects.bytes > capacity {
                 try Self.note(takeUses(), in: database, &effects)
@@ -711,12 +685,13 @@ final class DiskStore: CacheStore {
         var isFirst = true
         return try database.rows("SELECT id, head, \(body) FROM entries WHERE hash = ? ORDER BY id", [.integer(hash)]) {
             columns in
-            let stored = HeadCoding.decode(columns.blob(1) ?? Data(), key: nil)
+            let stored = HeadCoding.decode(columns.blob(1) ?? Data())
             // Skips a row of another key with the same hash.
-            if let stored, stored.key != key, KeyHash.of(stored.key) == hash { return nil }
+            if let stored, stored.head.key != key, KeyHash.of(stored.head.key) == hash { return nil }
             defer { isFirst = false }
             return Found(
-                id: columns.number(0), stored: stored?.key == key ? stored : nil, body: isFirst ? columns.blob(2) : nil)
+                id: columns.number(0), stored: stored?.head.key == key ? stored : nil,
+                body: isFirst ? columns.blob(2) : nil)
         }
     }
 
@@ -746,14 +721,13 @@ final class DiskStore: CacheStore {
 
     /// Computes the digest of the body if it is nil.
     fileprivate func insert(
-        _ key: String, _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64?,
+        _ head: StoredHead, _ body: Data?, _ file: String?, of writer: DiskWriter, digest: Int64?,
         replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?
     ) {
-        change(key, file: file, isOptional: true, bytes: body?.count ?? 0) {
-            [self] database, effects in
-            let hash = KeyHash.of(key)
+        change(head.key, file: file, isOptional: true, bytes: body?.count ?? 0) { [self] database, effects in
+            let hash = KeyHash.of(head.key)
             var variants = 0
-            for row in try rows(of: key, hash, in: database, effects).reversed() {
+            for row in try rows(of: head.key, hash, in: database, effects).reversed() {
                 variants += 1
                 guard let isReplaced = row.stored.map({ isReplaced($0.head) }) ?? true else {
                     if let file { effects.removed.append(file) }
@@ -770,7 +744,7 @@ final class DiskStore: CacheStore {
             }
             try evict(to: capacity - bytes, in: database, &effects)
             // The head is encoded here, because the request does not wait for this queue.
-            let coded = HeadCoding.encode(head, key: key, bodyDigest: digest ?? BodyDigest.of(body ?? Data()))
+            let coded = HeadCoding.encode(head, bodyDigest: digest ?? BodyDigest.of(body ?? Data()))
             effects.used += 1
             // The count of uses only grows, so that no entry gets the identifier of an earlier entry.
             let id = effects.used
@@ -965,9 +939,7 @@ private final class DiskWriter: StoreWriter {
         }
     }
 
-    func commit(
-        key: String, head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?
-    ) -> Bool {
+    func commit(_ head: StoredHead, replacing isReplaced: @escaping @Sendable (StoredHead) -> Bool?) -> Bool {
         let small = state.withLock { state -> Data?? in
             guard !state.isOver, !state.hasFailed else { return .some(nil) }
             guard state.bytes <= DiskStore.smallBytes else { return nil }
@@ -978,20 +950,20 @@ private final class DiskWriter: StoreWriter {
         }
         if let small {
             guard let small else { return false }
-            store.insert(key, head, small, nil, of: self, digest: nil, replacing: isReplaced)
+            store.insert(head, small, nil, of: self, digest: nil, replacing: isReplaced)
             return true
         }
         let queue = state.withLock { $0.needsQueue() }
         // From now on, a lookup of the key waits for this change.
-        store.beginsLater(key) {
+        store.beginsLater(head.key) {
             queue.sync { self.flush() }
             let (file, digest) = self.state.withLock { state -> (String?, Int64) in
                 guard !state.hasFailed else { return (nil, 0) }
                 state.isOver = true
                 return (state.file, state.digest.value)
             }
-            if let file { self.store.insert(key, head, nil, file, of: self, digest: digest, replacing: isReplaced) }
-            self.store.endPending(key)
+            if let file { self.store.insert(head, nil, file, of: self, digest: digest, replacing: isReplaced) }
+            self.store.endPending(head.key)
         }
         return true
     }

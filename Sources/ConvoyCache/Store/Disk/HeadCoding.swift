@@ -4,9 +4,9 @@ import Foundation
 /// The digest also covers the key, and the head contains the digest of the body, so a reader detects a head that is
 /// stored with the wrong key or body.
 enum HeadCoding {
-    static func encode(_ head: StoredHead, key: String, bodyDigest: Int64) -> Data {
+    static func encode(_ head: StoredHead, bodyDigest: Int64) -> Data {
         var writer = Writer(capacity: Int(head.headBytes))
-        writer.add(key)
+        writer.add(head.key)
         writer.add(Int64(head.statusCode))
         writer.add(head.requestTime)
         writer.add(head.responseTime)
@@ -34,14 +34,14 @@ enum HeadCoding {
 
     private static let times: ClosedRange<Int64> = -100_000_000_000...100_000_000_000
 
-    /// Nil if the head is damaged or belongs to another key.
-    static func decode(_ data: Data, key: String?) -> (key: String, head: StoredHead, bodyDigest: Int64)? {
+    /// Nil if the head is damaged.
+    static func decode(_ data: Data) -> (head: StoredHead, bodyDigest: Int64)? {
         guard data.count > 8 else { return nil }
         var end = Reader(data.suffix(8))
         guard end.number() == BodyDigest.of(data.dropLast(8)) else { return nil }
         var reader = Reader(data.dropLast(8))
-        guard let storedKey = reader.text(), key == nil || key == storedKey, let status = reader.number(),
-            let requestTime = reader.number(), let responseTime = reader.number(), let codingNumber = reader.number(),
+        guard let key = reader.text(), let status = reader.number(), let requestTime = reader.number(),
+            let responseTime = reader.number(), let codingNumber = reader.number(),
             let coding = StoredHead.Coding(rawValue: Int(clamping: codingNumber)), let bodyBytes = reader.number(),
             let offset = reader.number(), let totalBytes = reader.number(), let isInvalid = reader.number(),
             let bodyDigest = reader.number(), let credentials = reader.optionalText(),
@@ -62,12 +62,12 @@ enum HeadCoding {
             vary[name] = .some(value)
         }
         var head = StoredHead(
-            url: storedKey, statusCode: Int(clamping: status), headerFields: fields, requestTime: requestTime,
-            responseTime: responseTime, vary: VaryKey(stored: vary), credentials: credentials)
+            key: key, statusCode: Int(clamping: status), headerFields: fields, requestTime: requestTime,
+            responseTime: responseTime, vary: VaryKey(fields: vary), credentials: credentials)
         (head.coding, head.bodyBytes, head.offset) = (coding, bodyBytes, offset)
         (head.totalBytes, head.requestedRange) = (totalBytes < 0 ? nil : totalBytes, range)
         head.isInvalid = isInvalid != 0
-        return (storedKey, head, bodyDigest)
+        return (head, bodyDigest)
     }
 
     private struct Writer {

@@ -19,20 +19,19 @@ struct IndexVersion: Sendable, Equatable {
     func follows(_ older: IndexVersion) -> Bool { self == older || commitCount == older.commitCount &+ 1 }
 }
 
-final class IndexWatch: @unchecked Sendable {
-    // @unchecked: the properties never change. The watch retains the connection only so that the shared memory stays
-    // mapped.
-    private let database: SQLiteConnection
-    private let header: UnsafeRawPointer
+final class OpenIndex: @unchecked Sendable {
+    // @unchecked: the properties never change. The connection keeps the shared memory mapped.
+    let database: SQLiteConnection
+    private let header: UnsafeRawPointer?
     let number: UInt64
 
-    init?(_ database: SQLiteConnection, number: UInt64) {
-        guard number != 0, let header = database.sharedMemory else { return nil }
-        (self.database, self.header, self.number) = (database, header, number)
+    init(_ database: SQLiteConnection, number: UInt64) {
+        (self.database, self.number, header) = (database, number, database.sharedMemory)
     }
 
     // Nil while a commit is being published. Any thread; only reads memory.
     var version: IndexVersion? {
+        guard let header else { return nil }
         // The memory has two copies of the header, and a writer changes the second copy first. Different copies
         // therefore mean that a commit is being published.
         let first = IndexVersion(header)
