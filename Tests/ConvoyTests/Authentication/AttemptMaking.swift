@@ -46,10 +46,7 @@ extension PasswordAuthenticator {
     ) throws -> PasswordAuthenticator {
         let numbers = Locked(0)
         return try PasswordAuthenticator(user: "Mufasa", password: password, schemes: schemes, origins: origins) {
-            numbers.withLock { number in
-                number += 1
-                return "c\(number)"
-            }
+            "c\(numbers.countUp())"
         }
     }
 

@@ -50,7 +50,6 @@ import Testing
     func tokensThatComeAndGoUnderCancellation(_ subject: ConformingTransport, seed: Int) async throws {
         let server = try TestServer()
         let canceller = Canceller(seed: seed)
-        defer { server.shutDown() }
         let (good, refreshes) = (Locked((number: 1, left: 30)), Locked((running: 0, most: 0, count: 0)))
         server.respond { request in
             canceller.turn()
@@ -85,7 +84,6 @@ import Testing
     func digestUnderCancellation(_ subject: ConformingTransport, seed: Int) async throws {
         let (server, digest) = (try TestServer(), DigestServer(.init(usesPerNonce: 20, saysNextNonce: seed == 2)))
         let canceller = Canceller(seed: seed)
-        defer { server.shutDown() }
         server.respond { request in
             canceller.turn()
             return Reply(digest.answer(to: request))

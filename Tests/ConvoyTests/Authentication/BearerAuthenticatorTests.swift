@@ -119,8 +119,6 @@ import Testing
         #expect(!texts(showing: authenticator, token, adapted, adapted.headerFields).contains("s3cret"))
     }
 
-    // MARK: Limits
-
     private func manager(_ server: StubServer, _ authenticator: BearerAuthenticator) -> RequestManager {
         server.manager(200, perHost: 200, configure: { $0.interceptors = [authenticator] })
     }
@@ -198,12 +196,8 @@ import Testing
             now: { now.withLock { $0 } },
             refresh: { reason in
                 reasons.record(reason)
-                let count = number.withLock { number in
-                    number += 1
-                    return number
-                }
                 // The lifetime is less than twice the margin, so the token is used for half of its lifetime.
-                return .init("t\(count)", lifetime: .seconds(6))
+                return .init("t\(number.countUp())", lifetime: .seconds(6))
             })
         let server = StubServer()
         let manager = manager(server, authenticator)
@@ -214,8 +208,6 @@ import Testing
         #expect(server.exchanges.events.map(\.token) == ["t0", "t0", "t1", "t1", "t2"])
         #expect(reasons.events == [.expiring, .expiring])
     }
-
-    // MARK: Tokens set by the caller
 
     @Test func aTokenThatIsSetEndsTheWait() async throws {
         let server = StubServer { $0.answer($0.token == "t0" ? 401 : 200) }

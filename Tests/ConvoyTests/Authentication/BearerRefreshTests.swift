@@ -26,8 +26,6 @@ import Testing
         subject.manager(limit, interceptors: [authenticator ?? refresh.authenticator(token: "t0")])
     }
 
-    // MARK: Two hundred requests at once
-
     /// The server reads all requests before the client receives the first 401.
     ///
     /// No request is sent again until the refresh has ended.
@@ -92,8 +90,6 @@ import Testing
         #expect(tokens.tokens.values.allSatisfy { $0 == ["t0", "t1"] || $0 == ["t1"] })
     }
 
-    // MARK: The refresh's own request
-
     @Test func refreshPassesACrowd() async throws {
         let server = StubServer { [tokens] exchange in
             let isToken = exchange.request.url.path == "/token"
@@ -119,8 +115,6 @@ import Testing
         #expect(server.paths.count { $0 == "/token" } == 1)
         #expect(tokens.count(of: "t1") == 400)
     }
-
-    // MARK: The end of a refresh
 
     /// A request that starts to wait after the failure starts another refresh, which fails too.
     @Test(arguments: ConformingTransport.all)

@@ -1,4 +1,3 @@
-// A refresh that ends when the test decides.
 import Foundation
 import Testing
 

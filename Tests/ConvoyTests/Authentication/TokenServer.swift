@@ -1,5 +1,4 @@
 import Convoy
-// A server that checks bearer tokens.
 import Foundation
 
 /// Accepts one token, and records the requests in their order.

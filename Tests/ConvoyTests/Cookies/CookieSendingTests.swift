@@ -1,5 +1,5 @@
-import Convoy
 // Tests which cookies a manager's jar stores and sends, and which servers receive none, over real transports.
+import Convoy
 import Foundation
 import Testing
 
@@ -47,8 +47,6 @@ import Testing
         #expect(fixture.jar.cookieField(for: url) == "a=2; b=1")
     }
 
-    // MARK: Attempts
-
     @Test(arguments: ConformingTransport.all)
     func anAttemptSendsTheCookieOfThePreviousResponse(_ subject: ConformingTransport) async throws {
         server.respond { request in
@@ -67,8 +65,6 @@ import Testing
         try await manager.send(Request<Data>.get(server.url()))
         #expect(server.received("Cookie") == [nil, "node=1", "node=2"])
     }
-
-    // MARK: Separation
 
     @Test(arguments: ConformingTransport.all)
     func withoutAJarNoTransportKeepsCookies(_ subject: ConformingTransport) async throws {
@@ -106,11 +102,9 @@ import Testing
     #if os(Linux)
         @Test func secureCookiesAreSentOverHTTPS() async throws {
             let server = try await TLSServer(try Certificates.shared.server)
-            var options = ConnectionOptions()
-            options.trust = .certificates(in: try Certificates.shared.authority.certificate)
             let jar = fixture.jar
             #expect(jar.set(Cookie(name: "ours", value: "1", domain: "127.0.0.1", isSecure: true)))
-            let subject = ConformingTransport(name: "libcurl", transport: try CurlTransport(options))
+            let subject = ConformingTransport(name: "libcurl", transport: try CurlTransport.trusting())
             try await subject.manager(cookies: jar).send(Request<Data>.get(server.url()))
             #expect(server.heads.first?.contains("Cookie: ours=1\r\n") == true)
         }

@@ -1,6 +1,5 @@
-import Convoy
 // Tests servers that respond to credentials with 401 in various ways, and those that cannot be trusted.
-import ConvoyTesting
+import Convoy
 import Foundation
 import Testing
 
@@ -9,11 +8,9 @@ extension FaultsWithRepeats {
         /// The challenges of a server, and the expected number of requests: one without credentials and at most one
         /// with them.
         private static let challenges: [(fields: [String], requests: Int)] = [
-            ([], 1), ([""], 1), ([","], 1), (["Basic realm=\"r\""], 2), (["Basic"], 2), (["basic realm=r"], 2),
-            (["Basic realm=\"r"], 2), (["Digest realm=\"r\", nonce=\"n\", qop=\"auth\""], 2),
-            (["Digest realm=r, nonce=n, qop=auth, algorithm=SHA-256"], 2), (["Digest realm=r, nonce=n, stale=true"], 2),
-            (["Digest"], 1), (["Digest realm=r"], 1), (["Digest realm=r, nonce=n, algorithm=X"], 1),
-            (["Digest realm=r, nonce=n, qop=auth-int"], 1), (["Negotiate"], 1), (["Negotiate abc=="], 1), (["NTLM"], 1),
+            ([], 1), ([""], 1), (["Basic realm=\"r\""], 2),
+            (["Digest realm=r, nonce=n, qop=auth, algorithm=SHA-256"], 2),
+            (["Digest realm=r, nonce=n, stale=true"], 2), (["Digest"], 1), (["Negotiate abc=="], 1), (["NTLM"], 1),
             (["Bearer error=\"invalid_token\""], 1), (["Negotiate", "Basic realm=r"], 2),
             (["Negotiate, Basic realm=r"], 2),
             (["\u{1}\u{2}garbage=\"\\"], 1), ([String(repeating: "Basic a=b, ", count: 500)], 2),
@@ -56,46 +53,6 @@ extension FaultsWithRepeats {
             #expect(wrong.clock.elapsed == .zero)
         }
 
-        /// The body is sent again from its start with the credentials.
-        ///
-        /// Only the last response is written to a file.
-        @Test(arguments: ConformingTransport.all, ["Basic realm=r", "Digest realm=\"r\", nonce=\"n\", qop=\"auth\""])
-        func rightPasswordIsSentWithTheWholeBody(ground: ConformingTransport, challenge: String) async throws {
-            let (directory, body) = (try TemporaryDirectory(), Reply.pattern(range: 0..<100_000))
-            let file = directory.file("target")
-            let server = try ScriptedServer(ground) { configuration in
-                configuration.interceptors = [try PasswordAuthenticator(user: "Mufasa", password: "p")]
-            } script: { request, _ in
-                guard request.fields.contains("Authorization") else {
-                    return .answer(401, [("WWW-Authenticate", challenge)], body: "denied")
-                }
-                return .answer(200, body: "granted")
-            }
-            let request = Request<Data>.post(server.url()).body(body).acceptableStatusCodes(.any).saved(to: file)
-            let response = try await server.response(to: request)
-            #expect(response.statusCode == 200)
-            #expect(response.attempts.map(\.next) == [.intercepted(after: .zero), .outcome])
-            #expect(try String(contentsOf: file, encoding: .utf8) == "granted")
-            #expect(server.seen.map(\.body) == [body, body])
-        }
-
-        /// If the server also rejects the fresh token, the token is not refreshed again.
-        @Test(arguments: ConformingTransport.all)
-        func tokenIsRefreshedOnce(ground: ConformingTransport) async throws {
-            let refreshes = Locked(0)
-            let authenticator = BearerAuthenticator(token: "t0") { _ in
-                refreshes.withLock { refreshes in
-                    refreshes += 1
-                    return "t\(refreshes)"
-                }
-            }
-            let server = try server(ground, ["Bearer"], authenticator)
-            let error = try await server.error(of: Request<Data>.get(server.url()))
-            #expect(error.response?.statusCode == 401)
-            #expect(server.seen.map { $0.fields["Authorization"] } == ["Bearer t0", "Bearer t1"])
-            #expect(refreshes.withLock { $0 } == 1)
-        }
-
         /// A server that alternates between 401 and 503 receives the password in one attempt and its retry.
         @Test(arguments: ConformingTransport.all)
         func refusalsBetweenRetriesAreCountedTogether(ground: ConformingTransport) async throws {
@@ -108,19 +65,6 @@ extension FaultsWithRepeats {
             #expect(error.response?.statusCode == 401)
             #expect(error.attempts.map(\.statusCode) == [401, 503, 401])
             #expect(server.seen.map { $0.fields.contains("Authorization") } == [false, true, true])
-        }
-
-        /// A server that responds with 401 after a redirect to it from another origin receives no password.
-        @Test(arguments: ConformingTransport.all)
-        func refusalElsewhereGetsNoPassword(ground: ConformingTransport) async throws {
-            let second = try server(ground, ["Basic realm=r"])
-            let first = try ScriptedServer(ground, [.redirect(to: second.url("/left"))]) {
-                $0.interceptors = [try PasswordAuthenticator(user: "Mufasa", password: "p")]
-            }
-            let error = try await first.error(of: Request<Data>.get(first.url()))
-            #expect(error.response?.statusCode == 401)
-            #expect(error.body == Data("denied".utf8))
-            #expect(second.seen.map { $0.fields.contains("Authorization") } == [false])
         }
     }
 }
@@ -142,10 +86,8 @@ extension FaultsWithRepeats {
                 async throws
             {
                 let server = try await bad.start()
-                defer { server.shutDown() }
-                var options = try ConnectionOptions.trustingTestAuthority()
-                if bad == .unknownAuthority { options.trust = .system }
-                let transport: any Transport = ground.isURLSession ? ground.transport : try CurlTransport(options)
+                let curl = try CurlTransport.trusting { if bad == .unknownAuthority { $0.trust = .system } }
+                let transport: any Transport = ground.isURLSession ? ground.transport : curl
                 let error = await #expect(throws: RequestError.self) {
                     try await manager(transport).send(Request<Data>.get(server.url()).bearer("hunter2"))
                 }
@@ -153,6 +95,7 @@ extension FaultsWithRepeats {
                 #expect(error?.isRetryable == false)
                 #expect(error?.response == nil)
                 #expect(error?.attempts.map(\.failure) == [.tlsFailed])
+                #expect(error?.description.isOneLine == true && error?.description.contains("hunter2") == false)
                 #expect(server.heads == [])
             }
 
@@ -164,7 +107,6 @@ extension FaultsWithRepeats {
                     connection.write("HTTP/1.1 400 Bad Request\r\n\r\n")
                     connection.readToEnd()
                 }
-                defer { peer.shutDown() }
                 let error = await #expect(throws: RequestError.self) {
                     try await manager(ground.transport).send(
                         Request<Data>.get("https://127.0.0.1:\(peer.port)/"))
@@ -174,8 +116,6 @@ extension FaultsWithRepeats {
                 // URLSession opens no connection if its libcurl finds no trusted certificates.
                 #expect(peer.connectionCount <= 1)
             }
-
-            // MARK: Redirects out of TLS
 
             /// An HTTPS server that redirects.
             ///
@@ -194,10 +134,9 @@ extension FaultsWithRepeats {
             /// Even if the redirect is allowed, secrets are not sent, because another scheme is another origin.
             @Test func aRedirectFromHTTPSToHTTPIsRefusedUnlessAllowedAndSendsNoSecrets() async throws {
                 let plain = try TestServer(always: .status(200, body: "read by all"))
-                defer { plain.shutDown() }
                 let (secure, url) = try await redirector(to: plain.url("/left").absoluteString)
                 defer { secure.shutDown() }
-                let manager = manager(try CurlTransport(.trustingTestAuthority()))
+                let manager = manager(try CurlTransport.trusting())
                 let request = Request<String>.get(url).bearer("hunter2").header("Cookie", "a=hunter2")
                     .secretHeader("X-Key", "hunter2")
                 let error = await #expect(throws: RequestError.self) { try await manager.send(request) }
@@ -215,11 +154,9 @@ extension FaultsWithRepeats {
             /// Secrets are not sent after a redirect from http to https, because another scheme is another origin.
             @Test func aRedirectFromHTTPToHTTPSSendsNoSecrets() async throws {
                 let secure = try await TLSServer(Certificates.shared.server)
-                defer { secure.shutDown() }
                 let plain = try TestServer(always: .redirect(to: secure.url("/safe"), statusCode: 308))
-                defer { plain.shutDown() }
                 let request = Request<String>.get(plain.url("/a")).bearer("hunter2").header("Cookie", "a=hunter2")
-                let response = try await manager(CurlTransport(.trustingTestAuthority())).send(request)
+                let response = try await manager(CurlTransport.trusting()).send(request)
                 #expect(response.value == "hello")
                 #expect(secure.heads.map { $0.hasPrefix("GET /safe ") } == [true])
                 #expect(!secure.heads.joined().contains("hunter2"))

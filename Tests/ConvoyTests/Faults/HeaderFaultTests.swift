@@ -1,6 +1,5 @@
 // Tests heads: fields that are too large or malformed, status lines and status codes.
 #if canImport(CLibcurl)
-    import ConvoyTesting
     import Foundation
     import Testing
 
@@ -23,36 +22,25 @@
 
         // MARK: Headers that are too large
 
-        @Test(arguments: [
-            FaultVariant("90 kB in a field", reply(line(90_000))),
-            FaultVariant("90 kB in 90 fields", reply(line(1_000), count: 90)),
-            FaultVariant("250 kB in 250 fields", reply(line(1_000), count: 250)),
-            FaultVariant("4,000 fields", reply(line(10), count: 4_000)),
-        ])
-        func largeHeaderPasses(variant: FaultVariant) async throws {
-            let response = try await Fault.response(to: variant.reply)
+        @Test(arguments: [(90_000, 1), (1_000, 90), (1_000, 250), (10, 4_000)])
+        func largeHeaderPasses(lineBytes: Int, count: Int) async throws {
+            let response = try await Fault.response(to: Self.reply(Self.line(lineBytes), count: count))
             #expect(response.value == Data("hello".utf8))
             #expect(response.headerFields.values(of: "X-A").allSatisfy { $0.allSatisfy { $0 == "a" } })
             #expect(response.headerFields.values(of: "X-A").count >= 1)
         }
 
         @Test(arguments: [
-            FaultVariant("400 kB in a field", reply(line(400_000))),
-            FaultVariant("400 kB in 400 fields", reply(line(1_000), count: 400)),
-            FaultVariant("10,000 fields", reply(line(10), count: 10_000)),
-            FaultVariant("endless fields", reply(line(1_000), count: 1 << 30)),
-            FaultVariant("endless small fields", reply("X:\r\n", count: 1 << 30)),
-            FaultVariant("endless value", Reply(steps: [.write(ok), .write(Data("X-A: ".utf8)), endless("a")])),
-            FaultVariant("endless name", Reply(steps: [.write(ok), endless("a")])),
-            FaultVariant("endless reason", Reply(steps: [.write(Data("HTTP/1.1 200 ".utf8)), endless("a")])),
-            FaultVariant("endless status line", Reply(steps: [endless("a")])),
-            FaultVariant(
-                "endless folding", Reply(steps: [.write(ok), .write(Data("X-A: b\r\n".utf8)), endless(" c\r\n")])),
-            FaultVariant("endless 100s", Reply(steps: [endless("HTTP/1.1 100 Continue\r\n\r\n")])),
-            FaultVariant("endless 103s", Reply(steps: [endless("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")])),
+            reply(line(400_000)), reply(line(1_000), count: 400), reply(line(10), count: 10_000),
+            reply(line(1_000), count: 1 << 30), reply("X:\r\n", count: 1 << 30),
+            // A value, a name, a reason, a status line, a folded line, and interim responses without an end.
+            endless("HTTP/1.1 200 OK\r\nX-A: ", "a"), endless("HTTP/1.1 200 OK\r\n", "a"),
+            endless("HTTP/1.1 200 ", "a"), endless("", "a"), endless("HTTP/1.1 200 OK\r\nX-A: b\r\n", " c\r\n"),
+            endless("", "HTTP/1.1 100 Continue\r\n\r\n"),
+            endless("", "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
         ])
-        func headerWithoutMeasureIsABadResponse(variant: FaultVariant) async throws {
-            try await Fault.expect(.badResponse, of: variant.reply, status: nil)
+        func headerWithoutMeasureIsABadResponse(reply: Reply) async throws {
+            try await Fault.expect(.badResponse, of: reply, status: nil)
         }
 
         /// libcurl's own text for both is "Out of memory" up to 8.5.
@@ -60,23 +48,21 @@
             let received = try await Fault.error(of: Self.reply(Self.line(400_000))) { $0 }
             #expect(!received.message.contains("memory"), "\(received)")
             let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
             let field = String(repeating: "a", count: 2_000_000)
             let sent = try await Sending(server.get().header("X-A", field), CurlTransport.shared).error()
             #expect(sent.code == .invalidRequest)
             #expect(sent.message.contains("longer than 1 MiB"), "\(sent)")
         }
 
-        private static func endless(_ text: String) -> Reply.Step {
-            .writeRepeatedly(Data(text.utf8), count: 1 << 40)
+        private static func endless(_ beginning: String, _ text: String) -> Reply {
+            Reply(steps: [.write(Data(beginning.utf8)), .writeRepeatedly(Data(text.utf8), count: 1 << 40)])
         }
 
         /// The limits of the header also apply to trailers after the last chunk.
         @Test(arguments: ["X-A: b\r\n", "a"])
         func endlessTrailerIsAnError(text: String) async throws {
-            let head = Self.ok + Data("Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n".utf8)
-            try await Fault.expect(
-                .badResponse, .connectionLost, of: Reply(steps: [.write(head), Self.endless(text)]), status: 200)
+            let chunk = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n"
+            try await Fault.expect(.badResponse, .connectionLost, of: Self.endless(chunk, text), status: 200)
         }
 
         @Test func limitsOfTheHeaderCanBeSet() async throws {
@@ -89,7 +75,6 @@
                 (Self.line(10), 10, false),
             ] {
                 let server = try TestServer(always: Self.reply(lines, count: count))
-                defer { server.shutDown() }
                 let result = try await Sending(server.get(), transport).result()
                 #expect(result.code == (passes ? nil : .badResponse), "\(lines.count) bytes, \(count) times: \(result)")
             }
@@ -97,20 +82,14 @@
 
         // MARK: Malformed fields
 
+        /// libcurl 7.88 reports a header line that begins with NUL as a truncated header.
         @Test(arguments: [
-            FaultVariant("NUL in a value", reply("X-A: a\0b\r\n")),
-            FaultVariant("NUL in a name", reply("X\0A: b\r\n")),
-            FaultVariant("no colon", reply("X-A b\r\n")),
-            FaultVariant("space in the name", reply("X A: b\r\n")),
-            FaultVariant("space behind the name", reply("X-A : b\r\n")),
-            FaultVariant("space behind the name of a framing field", reply("Transfer-Encoding : chunked\r\n")),
-            FaultVariant("empty name", reply(": b\r\n")),
-            FaultVariant("control in the name", reply("X\u{1}A: b\r\n")),
+            "X-A: a\0b", "X\0A: b", "X-A b", "X A: b", "X-A : b", "Transfer-Encoding : chunked", ": b", "X\u{1}A: b",
+            "\0",
         ])
-        func malformedFieldIsABadResponse(variant: FaultVariant) async throws {
-            try await Fault.expect(.badResponse, of: variant.reply, status: nil)
-            // libcurl 7.88 reports a header line that begins with NUL as a truncated header.
-            try await Fault.expect(.badResponse, .connectionLost, of: Self.reply("\0\r\n"), status: nil)
+        func malformedFieldIsABadResponse(line: String) async throws {
+            let orLost = line == "\0" ? RequestError.Code.connectionLost : .badResponse
+            try await Fault.expect(.badResponse, orLost, of: Self.reply(line + "\r\n"), status: nil)
         }
 
         @Test(arguments: [
@@ -132,7 +111,6 @@
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
                 let server = try TestServer()
-                defer { server.shutDown() }
                 let folded = "HTTP/1.1 200 OK\r\n folded: \(String(repeating: "z", count: 90))\r\n"
                 server.respond { request in
                     switch request.path {
@@ -156,7 +134,6 @@
         /// After this response, libcurl before 8.10 would send concurrent requests on the HTTP/1.1 connection.
         @Test func answerThatCallsItselfHTTP2MakesNoConnectionShared() async throws {
             let (server, gate) = (try TestServer(), Gate())
-            defer { server.shutDown() }
             server.respond { request in
                 switch request.path {
                 case "/lie": .raw("HTTP/2 200 OK\r\nContent-Length: 2\r\n\r\nok", closes: false)
@@ -174,16 +151,14 @@
         }
 
         @Test(arguments: [
-            FaultVariant("bare LF", raw: "HTTP/1.1 200 OK\nX-A: b\nContent-Length: 5\n\nhello"),
-            FaultVariant(
-                "bare LF, chunked", raw: "HTTP/1.1 200 OK\nX-A: b\nTransfer-Encoding: chunked\n\n5\nhello\n0\n\n"),
-            FaultVariant("mixed", raw: "HTTP/1.1 200 OK\r\nX-A: b\nContent-Length: 5\r\n\nhello"),
-            FaultVariant("no reason", raw: "HTTP/1.1 200 \r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello"),
-            FaultVariant("no reason, no space", raw: "HTTP/1.1 200\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello"),
-            FaultVariant("HTTP/1.0", raw: "HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nhello"),
+            "HTTP/1.1 200 OK\nX-A: b\nContent-Length: 5\n\nhello",
+            "HTTP/1.1 200 OK\nX-A: b\nTransfer-Encoding: chunked\n\n5\nhello\n0\n\n",
+            "HTTP/1.1 200 OK\r\nX-A: b\nContent-Length: 5\r\n\nhello", "HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nhello",
+            "HTTP/1.1 200 \r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello",
+            "HTTP/1.1 200\r\nX-A: b\r\nContent-Length: 5\r\n\r\nhello",
         ])
-        func leniencyOfTheStandardIsGranted(variant: FaultVariant) async throws {
-            let response = try await Fault.response(to: variant.reply)
+        func leniencyOfTheStandardIsGranted(bytes: String) async throws {
+            let response = try await Fault.response(to: .raw(bytes))
             #expect(response.statusCode == 200)
             #expect(response.headerFields["X-A"] == "b")
             #expect(response.value == Data("hello".utf8))
@@ -193,32 +168,25 @@
 
         private static let rest = "\r\nContent-Length: 5\r\n\r\nhello"
 
-        @Test(arguments: [
-            FaultVariant("HTTP/0.9", raw: "hello"),
-            FaultVariant("HTTP/0.9 page", raw: "<html>\r\n<p>hello</p>\r\n\r\n</html>\r\n"),
-            FaultVariant("garbage", raw: "garbage\r\n\r\n"),
-            FaultVariant("binary garbage", .raw(Reply.pattern(range: 0..<4_096))),
-            FaultVariant("SSH", raw: "SSH-2.0-OpenSSH_9.2\r\n"),
-            FaultVariant("TLS alert", .raw(Data([0x15, 3, 1, 0, 2, 2, 0x46]))),
-            FaultVariant("ICY", raw: "ICY 200 OK" + rest),
-            FaultVariant("HTTP/2 without TLS", raw: "HTTP/2 200 OK" + rest),
-            FaultVariant("HTTP/3.0", raw: "HTTP/3.0 200 OK" + rest),
-            FaultVariant("HTTP/1.1x", raw: "HTTP/1.1x 200 OK" + rest),
-            FaultVariant("HTTP/11", raw: "HTTP/11 200 OK" + rest),
-            FaultVariant("-200", raw: "HTTP/1.1 -200 OK" + rest),
-            FaultVariant("abc", raw: "HTTP/1.1 abc OK" + rest),
-            FaultVariant("099", raw: "HTTP/1.1 099 OK" + rest),
-            FaultVariant("20", raw: "HTTP/1.1 20 OK" + rest),
-            FaultVariant("2000", raw: "HTTP/1.1 2000 OK" + rest),
-            FaultVariant("no status", raw: "HTTP/1.1" + rest),
-            // The connection stays open, and the client does not wait for more bytes.
-            FaultVariant("garbage, open", raw: "garbage\r\n\r\n", closes: false),
-            FaultVariant("HTTP/3.0, open", raw: "HTTP/3.0 200 OK\r\n\r\n", closes: false),
-            FaultVariant("abc, open", raw: "HTTP/1.1 abc OK\r\n\r\n", closes: false),
-            FaultVariant("099, open", raw: "HTTP/1.1 099 OK\r\n\r\n", closes: false),
-        ])
-        func anInvalidStatusLineIsABadResponse(variant: FaultVariant) async throws {
-            try await Fault.expect(.badResponse, of: variant.reply, status: nil)
+        private static let statusLines = [
+            "ICY 200 OK", "HTTP/2 200 OK", "HTTP/3.0 200 OK", "HTTP/1.1x 200 OK", "HTTP/11 200 OK", "HTTP/1.1 -200 OK",
+            "HTTP/1.1 abc OK", "HTTP/1.1 099 OK", "HTTP/1.1 20 OK", "HTTP/1.1 2000 OK", "HTTP/1.1",
+        ].map { $0 + rest }
+        /// HTTP/0.9, a page of it, garbage, SSH, and an alert of TLS.
+        private static let others = [
+            "hello", "<html>\r\n<p>hello</p>\r\n\r\n</html>\r\n", "garbage\r\n\r\n", "SSH-2.0-OpenSSH_9.2\r\n",
+            "\u{15}\u{3}\u{1}\u{0}\u{2}\u{2}\u{46}",
+        ]
+
+        @Test(arguments: (statusLines + others).map { Data($0.utf8) } + [Reply.pattern(range: 0..<4_096)])
+        func anInvalidStatusLineIsABadResponse(bytes: Data) async throws {
+            try await Fault.expect(.badResponse, of: .raw(bytes), status: nil)
+        }
+
+        /// The connection stays open.
+        @Test(arguments: ["garbage", "HTTP/3.0 200 OK", "HTTP/1.1 abc OK", "HTTP/1.1 099 OK"])
+        func nothingIsAwaitedAfterAnInvalidStatusLine(line: String) async throws {
+            try await Fault.expect(.badResponse, of: .raw(line + "\r\n\r\n", closes: false), status: nil)
         }
 
         @Test(arguments: [600, 999])
@@ -239,7 +207,6 @@
         ])
         func lineEndsInFieldsAreRefused(text: String) async throws {
             let server = try TestServer()
-            defer { server.shutDown() }
             let requests = [
                 server.get().header("X-A", text), server.get().header("X-A\(text)", "b"),
                 server.get().bearer(text), server.get().addingHeader("X-A", "b").addingHeader("X-A", text),
@@ -250,9 +217,7 @@
             for request in requests {
                 let sending = Sending(request)
                 let error = try await sending.error()
-                #expect(error.code == .invalidRequest, "\(error)")
-                #expect(!error.isRetryable)
-                #expect(error.description.isOneLine)
+                error.expect(.invalidRequest)
                 #expect(sending.operation.progress.upload.completedBytes == 0)
             }
             #expect(server.connectionCount == 0)
@@ -262,7 +227,6 @@
         @Test(arguments: ["\r\nX-Injected: 1", "\nX-Injected: 1", "\u{0}", " HTTP/1.1\r\nX-Injected: 1\r\n\r\n"])
         func lineEndsInURLsAreEncodedOrRefused(text: String) async throws {
             let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
             let base = server.url("/a").absoluteString
             for request in [Request<Data>.get(base + text), .get(base + "?q=" + text), .get(base).query("q", text)] {
                 if case .failure(let error) = try await Sending(request).result() {
@@ -306,7 +270,6 @@
         @Test(arguments: ["HTTP/1.1  404 No", "http/1.1 404 No"])
         func otherBlanksAndLettersAreHTTP(line: String) async throws {
             let server = try TestServer(always: .raw(line + "\r\nContent-Length: 5\r\n\r\nhello"))
-            defer { server.shutDown() }
             let result = try await Sending(server.get().acceptableStatusCodes(.any)).result()
             if line.hasPrefix("HTTP"), result.code == .badResponse { return }
             #expect(try result.get().statusCode == 404)

@@ -1,6 +1,5 @@
-import Convoy
 // Tests retryable failures, servers that ask for a delay, and endless responses with a deadline.
-import ConvoyTesting
+import Convoy
 import Foundation
 import Testing
 
@@ -28,7 +27,7 @@ extension FaultsWithRepeats {
                     response.attempts.map(\.next) == [
                         .retry(after: .milliseconds(250)), .retry(after: .milliseconds(500)), .outcome,
                     ])
-                #expect(server.seen.map(\.at) == [.zero, .milliseconds(250), .milliseconds(750)])
+                #expect(server.times.events == [.zero, .milliseconds(250), .milliseconds(750)])
                 for seen in server.seen {
                     #expect(seen.method == method.rawValue && seen.target == "/a?b" && seen.fields["X-A"] == "1")
                     #expect(seen.body == (method == .put ? Self.body : Data()))
@@ -120,9 +119,7 @@ extension FaultsWithRepeats {
             #expect(server.seen.count == 1)
         }
     }
-}
 
-extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct RetryAfterFaultTests {
         /// The initial date of the tests' clock.
         private static let now = "Tue, 14 Nov 2023 22:13:20 GMT"
@@ -150,7 +147,7 @@ extension FaultsWithRepeats {
                 let response = try await server.response(to: Request<Data>.get(server.url()))
                 let wait = Duration.seconds(told.seconds) + .milliseconds(250)
                 #expect(response.attempts.map(\.next) == [.retry(after: wait), .outcome])
-                #expect(server.seen.map(\.at) == [.zero, wait])
+                #expect(server.times.events == [.zero, wait])
             }
         }
 
@@ -193,39 +190,33 @@ extension FaultsWithRepeats {
             let response = try await operation.response()
             #expect(response.attempts.first?.next == .retry(after: .seconds(60) + .milliseconds(250)))
             // The retry is not earlier. It may be recorded after the clock has moved on.
-            let at = try #require(server.seen.last?.at)
+            let at = try #require(server.times.events.last)
             #expect(at >= .seconds(60) + .milliseconds(250) && at <= .seconds(61))
         }
-
     }
-}
 
-extension FaultsWithRepeats {
     @Suite(.timeLimit(.minutes(5))) struct DeadlineFaultTests {
         private static let head = Data("HTTP/1.1 200 OK\r\n".utf8)
         private static let drop = Reply.Step.pace(bytesPerSecond: 100, pieceBytes: 1)
 
         /// Endless responses that stall, or arrive one byte at a time.
-        private static let endless: [ServerAct] = [
+        static let endless: [ServerAct] = [
             ServerAct("silence", Reply.status(200).stalling()),
-            ServerAct(
-                "dripping status line",
-                Reply(steps: [drop, .writeRepeatedly(Data("HTTP/1.1 200 ".utf8), count: 1), .wait(Gate())])),
-            ServerAct(
-                "dripping header",
-                Reply(steps: [drop, .write(head), .writeRepeatedly(Data("X-A: b\r\n".utf8), count: 1 << 30)])),
-            ServerAct("stalled header", Reply(steps: [.write(head + Data("X-".utf8)), .wait(Gate())])),
-            ServerAct(
-                "dripping body",
-                Reply.generated(byteCount: 1 << 20).dripping(bytesPerSecond: 100, pieceBytes: 1), statusCode: 200),
-            ServerAct(
+            steps("dripping status line", [drop, .write(Data("HTTP/1.1 200 ".utf8)), .wait(Gate())]),
+            steps("dripping header", [drop, .write(head), .writeRepeatedly(Data("X-A: b\r\n".utf8), count: 1 << 30)]),
+            steps("stalled header", [.write(head + Data("X-".utf8)), .wait(Gate())]),
+            ServerAct("dripping body", bytes.dripping(bytesPerSecond: 100, pieceBytes: 1), statusCode: 200),
+            steps(
                 "dripping body without a length",
-                Reply(steps: [.write(head + Data("\r\n".utf8)), drop, .writeRepeatedly(Data("x".utf8), count: 1 << 30)]
-                ),
+                [.write(head + Data("\r\n".utf8)), drop, .writeRepeatedly(Data("x".utf8), count: 1 << 30)],
                 statusCode: 200),
-            ServerAct(
-                "stalled body", Reply.generated(byteCount: 1_000).stalling(afterBodyBytes: 10), statusCode: 200),
+            ServerAct("stalled body", bytes.stalling(afterBodyBytes: 10), statusCode: 200),
         ]
+        private static let bytes = Reply.generated(byteCount: 1 << 20)
+
+        private static func steps(_ name: String, _ steps: [Reply.Step], statusCode: Int? = nil) -> ServerAct {
+            ServerAct(name, Reply(steps: steps), statusCode: statusCode)
+        }
 
         /// A GET with a deadline of one minute.
         ///
@@ -270,9 +261,7 @@ extension FaultsWithRepeats {
             #expect(try directory.entries == [])
         }
     }
-}
 
-extension FaultsWithRepeats {
     /// Each test runs in its own process, because a shared transport closes idle connections when other tests use it.
     @Suite(.timeLimit(.minutes(5))) struct KeptConnectionFaultTests {
         /// The transport sends the request again once, immediately.
@@ -374,7 +363,6 @@ private struct Second {
         key: String? = nil
     ) async throws {
         let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue([.status(200)] + steps.map { Reply.status(200).performing($0, at: .responseStart) })
         server.respond { _ in .status(200, body: "again") }
         var configuration = RequestManager.Configuration(transport: .custom(try ConformingTransport.named(transport)))
@@ -433,11 +421,7 @@ private struct Second {
                 let server = try server(ground) {
                     // The manager calls this closure before each wait. The port opens before the third wait, so the
                     // fourth attempt succeeds.
-                    let number = tries.withLock { tries in
-                        tries += 1
-                        return tries
-                    }
-                    guard number == 3 else { return 0.5 }
+                    guard tries.countUp() == 3 else { return 0.5 }
                     let listener = try? LoopbackListener(port: closed.port) { connection in
                         guard let head = connection.readHead() else { return }
                         heads.record(head)

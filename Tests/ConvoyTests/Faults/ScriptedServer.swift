@@ -1,6 +1,5 @@
-import Convoy
 // A server with scripted failures on loopback.
-import ConvoyTesting
+import Convoy
 import Foundation
 import Testing
 
@@ -55,28 +54,21 @@ struct ServerAct: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// A request as the server received it.
-struct SeenRequest: Sendable {
-    let method: String
-    /// The path and the query.
-    let target: String
-    let fields: HeaderFields
-    let body: Data
-    /// The virtual time that had passed when the request arrived.
-    let at: Duration
+extension RecordedRequest {
+    var fields: HeaderFields { HeaderFields(headerFields.map { ($0.name, $0.value) }) }
 }
 
 /// A scripted server, and a manager that uses it in virtual time.
 final class ScriptedServer: Sendable {
-    typealias Script = @Sendable (_ request: SeenRequest, _ index: Int) -> ServerAct
+    typealias Script = @Sendable (_ request: RecordedRequest, _ index: Int) -> ServerAct
 
     let manager: RequestManager
     let clock: VirtualClock
-    let requests = EventLog<SeenRequest>()
+    let requests = EventLog<RecordedRequest>()
+    /// The virtual time that had passed when each request arrived.
+    let times = EventLog<Duration>()
     let wire: TestServer
 
-    /// Starts a server.
-    ///
     /// - Parameters:
     ///   - clock: a clock that the test moves. Without one, time passes as soon as a timer is set.
     ///   - script: the behaviour for each request, numbered from 0.
@@ -84,19 +76,13 @@ final class ScriptedServer: Sendable {
         _ ground: ConformingTransport, clock: VirtualClock? = nil,
         configure: (inout RequestManager.Configuration) throws -> Void = { _ in }, script: @escaping Script
     ) throws {
-        let (requests, virtual, count) = (requests, clock ?? VirtualClock(), Locked(0))
+        let (requests, times, virtual, count) = (requests, times, clock ?? VirtualClock(), Locked(0))
         let server = try TestServer()
         server.respond { request in
-            let index = count.withLock { count in
-                defer { count += 1 }
-                return count
-            }
-            let seen = SeenRequest(
-                method: request.method, target: request.target,
-                fields: HeaderFields(request.headerFields.map { ($0.name, $0.value) }), body: request.body,
-                at: virtual.elapsed)
-            requests.record(seen)
-            return script(seen, index).reply
+            let index = count.countUp() - 1
+            times.record(virtual.elapsed)
+            requests.record(request)
+            return script(request, index).reply
         }
         var configuration = RequestManager.Configuration(transport: .custom(ground.transport))
         configuration.clock = clock ?? EagerClock(virtual)
@@ -118,15 +104,13 @@ final class ScriptedServer: Sendable {
 
     deinit { wire.shutDown() }
 
-    var seen: [SeenRequest] { requests.events }
+    var seen: [RecordedRequest] { requests.events }
 
     func url(_ target: String = "/a") -> String { wire.url(target).absoluteString }
     /// The host for a `Location`.
     var authority: String { "127.0.0.1:\(wire.port)" }
 
-    /// Sends a request and waits for its outcome.
-    ///
-    /// A second outcome is an issue.
+    /// The outcome of a request; a second one is an issue.
     func result<Output>(
         of request: Request<Output>, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws -> RequestOperation<Output>.Result {
@@ -173,12 +157,8 @@ struct ReplyMutator {
     private var random: SeededGenerator
     private let target: String
 
-    /// - Parameters:
-    ///   - seed: equal seeds give equal responses.
-    ///   - target: the target of redirects.
     init(seed: UInt64, redirectingTo target: String) {
-        random = SeededGenerator(seed: seed)
-        self.target = target
+        (random, self.target) = (SeededGenerator(seed: seed), target)
     }
 
     /// Returns the raw bytes, and whether the connection ends after them.
@@ -297,26 +277,14 @@ struct ReplyMutator {
 }
 
 #if canImport(CLibcurl)
-    /// One form of a fault, with a name for the test's report.
-    struct FaultVariant: Sendable, CustomTestStringConvertible {
-        let testDescription: String
-        let reply: Reply
-
-        init(_ name: String, _ reply: Reply) { (testDescription, self.reply) = (name, reply) }
-
-        /// Raw bytes, followed by the end of the connection unless stated otherwise.
-        init(_ name: String, raw: String, closes: Bool = true) {
-            self.init(name, .raw(raw, closes: closes))
+    extension Reply {
+        /// A 200 with these lines in its header, followed by the end of the connection unless stated otherwise.
+        static func ok(_ lines: String, body: String, closes: Bool = true) -> Reply {
+            .raw("HTTP/1.1 200 OK\r\n\(lines)\r\n\r\n\(body)", closes: closes)
         }
 
-        init(_ name: String, chunked body: String, closes: Bool = true) {
-            self.init(
-                name, raw: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body, closes: closes)
-        }
-
-        init(_ name: String, fields: [String], body: String = "", closes: Bool = true) {
-            let head = (["HTTP/1.1 200 OK"] + fields).joined(separator: "\r\n")
-            self.init(name, raw: head + "\r\n\r\n" + body, closes: closes)
+        static func chunked(raw body: String, closes: Bool = true) -> Reply {
+            .ok("Transfer-Encoding: chunked", body: body, closes: closes)
         }
     }
 
@@ -339,11 +307,7 @@ struct ReplyMutator {
         static func alone(_ change: (inout ConnectionOptions) -> Void = { _ in }) throws -> CurlTransport {
             var options = ConnectionOptions()
             change(&options)
-            options.connectTimeout += .nanoseconds(
-                count.withLock { count in
-                    count += 1
-                    return count
-                })
+            options.connectTimeout += .nanoseconds(count.countUp())
             return try CurlTransport(options)
         }
     }
@@ -365,13 +329,10 @@ struct ReplyMutator {
             _ change: (Request<Data>) -> Request<Data> = { $0 }
         ) async throws -> Response<Data> {
             let server = try TestServer(always: reply)
-            defer { server.shutDown() }
             return try await Sending(change(server.get()), transport).response(sourceLocation: sourceLocation)
         }
 
-        /// The error of the GET, after common checks.
-        ///
-        /// The error's text is one line, the error names the request, and the client has closed the connection.
+        /// The error of the GET, of one line with the request's name, after the client has closed the connection.
         ///
         /// - Parameter closes: false if the connection is still usable, so its end is not checked.
         static func error<Output>(
@@ -380,7 +341,6 @@ struct ReplyMutator {
             _ change: (Request<Data>) -> Request<Output>
         ) async throws -> RequestError {
             let server = try TestServer(always: reply)
-            defer { server.shutDown() }
             let sending = Sending(change(server.get()), transport)
             let error = try await sending.error(sourceLocation: sourceLocation)
             #expect(error.description.isOneLine, sourceLocation: sourceLocation)
@@ -408,14 +368,12 @@ struct ReplyMutator {
         /// Expects that the next request receives its own response, without bytes left over from the first response.
         ///
         /// - Parameter method: the method of the first request, whose response is accepted with any status.
-        ///
         /// - Returns: the first response, and the connection number of each request.
         static func next(
             after reply: Reply, method: HTTPMethod = .get, sourceLocation: SourceLocation = #_sourceLocation,
             between: (TestServer) async throws -> Void = { _ in }
         ) async throws -> (first: Response<Data>, connections: [Int]) {
             let server = try TestServer()
-            defer { server.shutDown() }
             server.enqueue(reply)
             server.respond { .status(200, body: "right \($0.path)") }
             let transport = try CurlTransport.alone()

@@ -76,8 +76,6 @@ import Testing
         #expect(server.exchanges.count == 2)
     }
 
-    // MARK: Encoding
-
     @Test(arguments: [
         ("http://stub/ü", "http://stub/%C3%BC"), ("http://stub/a b", "http://stub/a%20b"),
         ("http://stub/a?q=ä ö", "http://stub/a?q=%C3%A4%20%C3%B6"), ("http://stub/%C3%BC", "http://stub/%C3%BC"),
@@ -121,8 +119,6 @@ import Testing
         ])
         #expect(try url(request) == expected)
     }
-
-    // MARK: Descriptions
 
     @Test func describesItselfByMethodAndURL() throws {
         let core = Request<Data>.get("http://user:hunter2@stub:81/p?q=1").core

@@ -22,10 +22,7 @@ import Testing
         let told = RequestError(
             .badResponse, "m", request: "GET mine", response: ResponseHead(statusCode: 999), body: Data("b".utf8),
             underlying: CancellationError(), isRetryable: true)
-        let server = StubServer { exchange in
-            exchange.respond(ResponseHead(statusCode: 200))
-            exchange.finish(told)
-        }
+        let server = StubServer { $0.answer(200, pieces: [], then: told) }
         let error = try await Sending(.stub("a"), over: server.transport).error()
         #expect(error.request == "GET mine")
         #expect(error.response?.statusCode == 999)

@@ -18,8 +18,6 @@ import Testing
         return decoder
     }()
 
-    // MARK: Decoders
-
     @Test func decoderOfTheCallersIsUsed() async throws {
         let transport = Self.answering(#"{"first_name":"A"}"#).transport
         let request = Request<User>.get("http://stub/").decoding(with: Self.snakeCase)
@@ -53,8 +51,6 @@ import Testing
         _ = try await sending.response()
     }
 
-    // MARK: Responses without a body or an output
-
     @Test(arguments: [200, 204, 205])
     func nothingIsAValue(statusCode: Int) async throws {
         let transport = Self.answering("", statusCode).transport
@@ -67,11 +63,7 @@ import Testing
     }
 
     @Test func requestsWithoutAnOutputDropTheBody() async throws {
-        let server = StubServer { exchange in
-            exchange.respond(ResponseHead(statusCode: 200, expectedBytes: 1 << 40))
-            exchange.send(Data(count: 100))
-            exchange.finish()
-        }
+        let server = StubServer { $0.answer(200, expectedBytes: 1 << 40, pieces: [Data(count: 100)]) }
         let requests: [(Request<Void>, HTTPMethod, Data?)] = [
             (.get("http://stub/"), .get, nil), (.delete("http://stub/"), .delete, nil),
             (.post("http://stub/"), .post, nil), (.put("http://stub/"), .put, nil),
@@ -97,7 +89,6 @@ import Testing
     @Test(arguments: ConformingTransport.all)
     func answersOfEachKind(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
-        defer { server.shutDown() }
         server.route("/json") { _ in .json("\u{FEFF}[1]") }
         server.route("/wide") { _ in
             .status(200, headerFields: [("Content-Type", "application/json")], body: Data([0xFF, 0xFE, 0x37, 0]))
@@ -124,7 +115,6 @@ import Testing
     @Test(arguments: ConformingTransport.all)
     func failuresAreDecodedWholeAndAfterRetries(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
-        defer { server.shutDown() }
         let title = String(repeating: "a", count: 300_000)
         server.enqueue([.status(503, body: "busy"), .status(422, body: #"{"title":"\#(title)"}"#)])
         var policy = RetryPolicy.standard

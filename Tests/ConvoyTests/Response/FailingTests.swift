@@ -57,13 +57,7 @@ import Testing
     @Test func bodyOfAFailureIsKeptWholeUpToTheLimit() async throws {
         let title = String(repeating: "a", count: 200_000)
         let body = Data(#"{"title":"\#(title)"}"#.utf8)
-        let server = StubServer { exchange in
-            exchange.respond(ResponseHead(statusCode: 500))
-            for start in stride(from: 0, to: body.count, by: 10_000) {
-                exchange.send(body[start..<min(start + 10_000, body.count)])
-            }
-            exchange.finish()
-        }
+        let server = StubServer { $0.answer(500, pieces: body.pieces(of: 10_000)) }
         let limit = Int64(body.count)
         for request in [Self.request, Self.request.maxBodyBytes(limit)] {
             let error = try await Sending(request, over: server.transport).error()
@@ -76,11 +70,7 @@ import Testing
     }
 
     @Test func cutFailureIsALostConnection() async throws {
-        let server = StubServer { exchange in
-            exchange.respond(ResponseHead(statusCode: 500, expectedBytes: 100))
-            exchange.send(Self.problem)
-            exchange.finish(RequestError(.connectionLost, "cut"))
-        }
+        let server = StubServer { $0.answer(500, expectedBytes: 100, pieces: [Self.problem], then: .cut) }
         #expect(try await Sending(Self.request, over: server.transport).error().code == .connectionLost)
     }
 

@@ -37,10 +37,8 @@ import Testing
     }
 
     @Test func bodyOfAnUnacceptableAnswerIsKeptUpTo64KiB() async throws {
-        let server = StubServer { exchange in
-            exchange.respond(ResponseHead(statusCode: 500))
-            for _ in 0..<100 { exchange.send(Data(repeating: 7, count: 1_000)) }
-            exchange.finish()
+        let server = StubServer {
+            $0.answer(500, pieces: Array(repeating: Data(repeating: 7, count: 1_000), count: 100))
         }
         // The request's own limit applies only to an acceptable response.
         let error = try await Sending(.stub("a").maxBodyBytes(10), over: server.transport).error()

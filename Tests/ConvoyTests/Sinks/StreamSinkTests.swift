@@ -4,7 +4,7 @@ import Testing
 @testable import Convoy
 
 /// A stream whose writes follow a script, and which records the bytes.
-private final class ScriptedStream: OutputStream {
+final class ScriptedStream: OutputStream {
     // The results of the writes: a maximum of bytes, 0, or -1. The last result is repeated.
     private var answers: [Int] = [.max]
     private var status = Stream.Status.notOpen
@@ -14,14 +14,17 @@ private final class ScriptedStream: OutputStream {
     let taken = EventLog<Data>()
     var body: Data { taken.events.reduce(Data(), +) }
     private var gate: DispatchSemaphore?
+    private var onWrite: ((Int) -> Void)?
 
+    /// - Parameters:
+    ///   - gate: blocks the first write until it is signalled.
+    ///   - onWrite: receives the number of bytes of each write, which are not recorded then.
     static func make(
-        _ answers: [Int], gate: DispatchSemaphore? = nil, claimsTooMuch: Bool = false
+        _ answers: [Int] = [.max], gate: DispatchSemaphore? = nil, claimsTooMuch: Bool = false,
+        onWrite: ((Int) -> Void)? = nil
     ) -> ScriptedStream {
         let stream = ScriptedStream(toMemory: ())
-        stream.answers = answers
-        stream.claimsTooMuch = claimsTooMuch
-        stream.gate = gate
+        (stream.answers, stream.claimsTooMuch, stream.gate, stream.onWrite) = (answers, claimsTooMuch, gate, onWrite)
         return stream
     }
 
@@ -45,7 +48,7 @@ private final class ScriptedStream: OutputStream {
         let given = answers.count > 1 ? answers.removeFirst() : answers[0]
         if claimsTooMuch { return given }
         let answer = min(given, count)
-        if answer > 0 { taken.record(Data(bytes: buffer, count: answer)) }
+        if let onWrite { onWrite(answer) } else if answer > 0 { taken.record(Data(bytes: buffer, count: answer)) }
         return answer
     }
 }
@@ -84,10 +87,8 @@ private final class StreamBox: @unchecked Sendable {
     private func send(
         _ box: StreamBox, pieces: Int = 3
     ) async throws -> (sending: Sending<Data?>, result: RequestOperation<Data?>.Result) {
-        let server = StubServer { [body] exchange in
-            exchange.respond(ResponseHead(statusCode: 200))
-            for piece in body.pieces(of: (body.count + pieces - 1) / pieces) { exchange.send(piece) }
-            exchange.finish()
+        let server = StubServer { [body] in
+            $0.answer(200, pieces: body.pieces(of: (body.count + pieces - 1) / pieces))
         }
         let sending = Sending(box.request, over: server.transport)
         return (sending, try await sending.result())
@@ -107,8 +108,6 @@ private final class StreamBox: @unchecked Sendable {
         #expect(try Data(contentsOf: file) == Data(body.utf8))
     }
 
-    // MARK: Every write is checked
-
     @Test(arguments: [[.max], [1], [2], [3], [1, 2, 3], [1, 1, .max], [3, 2, 1]])
     func partialWritesAreGoneOnWith(answers: [Int]) async throws {
         let box = StreamBox(answers)
@@ -127,10 +126,8 @@ private final class StreamBox: @unchecked Sendable {
         let box = StreamBox(answers)
         let (sending, result) = try await send(box, pieces: pieces)
         let error = try #require(result.failure as? RequestError)
-        #expect(error.code == .destinationUnwritable)
+        error.expect(.destinationUnwritable)
         #expect(error.message.contains(answers.last == 0 ? "is full" : "failed"))
-        #expect(!error.isRetryable)
-        #expect(error.description.isOneLine)
         // A stream that has failed is not written to again, but closed: its descriptor would leak otherwise.
         let calls = await box.stream.calls.wait(count: answers.count + 2)
         #expect(calls == ["open"] + Array(repeating: "write", count: answers.count) + ["close"])
@@ -145,11 +142,7 @@ private final class StreamBox: @unchecked Sendable {
     }
 
     @Test func streamAtCapacityEndsTheRequest() async throws {
-        let server = StubServer { exchange in
-            exchange.respond(ResponseHead(statusCode: 200))
-            for _ in 0..<4 { exchange.send(Data(repeating: 7, count: 5)) }
-            exchange.finish()
-        }
+        let server = StubServer { $0.answer(200, pieces: Array(repeating: Data(count: 5), count: 4)) }
         // The memory is never freed, because the test does not know when the stream stops using it.
         let address = Int(bitPattern: UnsafeMutableRawPointer.allocate(byteCount: 12, alignment: 1))
         let request = Request.stub("a").written {
@@ -169,8 +162,6 @@ private final class StreamBox: @unchecked Sendable {
         #expect(error.code == .destinationUnwritable)
         if path == "/dev/full" { #expect(error.underlying != nil) }
     }
-
-    // MARK: When a stream is made and closed
 
     @Test func aFailureBeforeAnAcceptableHeadMakesNoStream() async throws {
         let box = StreamBox()
@@ -252,8 +243,6 @@ private final class StreamBox: @unchecked Sendable {
         #expect(error.code == .destinationUnwritable)
         #expect((error.underlying as? POSIXError)?.code == .EMFILE)
     }
-
-    // MARK: A stream that blocks
 
     @Test func aBlockingStreamDelaysNoOtherRequest() async throws {
         let gate = DispatchSemaphore(value: 0)

@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -11,7 +10,6 @@ import Testing
         @Test(arguments: [true, false])
         func anAnswerThatIsNotWaitedForCostsItsConnection(_ isChunked: Bool) async throws {
             let server = try TestServer()
-            defer { server.shutDown() }
             let body = Data(count: 70_000)
             server.route("/refused") { _ in
                 guard isChunked else { return .status(500, body: body) }
@@ -35,8 +33,7 @@ import Testing
             /// If the server has stopped answering on the connection, the next request would time out too.
             @Test func aConnectionOnWhichARequestHasTimedOutIsNotUsedAgain() async throws {
                 let server = try await HTTP2Server { $0.connection == 1 ? [] : [HTTP2Server.ok($0.number)] }
-                defer { server.shutDown() }
-                let transport = try CurlTransport(ConnectionOptions.trustingTestAuthority())
+                let transport = try CurlTransport.trusting()
                 let silent = Request<Data>.get(server.url()).idleTimeout(.seconds(2))
                 #expect(try await Sending(silent, over: transport).result().code == .timedOut)
                 let next = try await Sending(Request<Data>.get(server.url()), over: transport).response()
@@ -52,8 +49,7 @@ import Testing
                 let silent = try await HTTP2Server { _ in [] }
                 let answering = try await HTTP2Server { [HTTP2Server.ok($0.number)] }
                 let front = try LoopbackListener(firstTo: silent.port, thenTo: answering.port)
-                defer { for shutDown in [silent.shutDown, answering.shutDown, front.shutDown] { shutDown() } }
-                let transport = try CurlTransport(ConnectionOptions.trustingTestAuthority())
+                let transport = try CurlTransport.trusting()
                 let get = Request<Data>.get("https://127.0.0.1:\(front.port)/")
                 let waiting = Sending(get, over: transport)
                 await silent.streams.wait(count: 1)
@@ -68,7 +64,6 @@ import Testing
 
         @Test func aWholeRefusalKeepsItsConnection() async throws {
             let server = try TestServer()
-            defer { server.shutDown() }
             server.route("/refused") { _ in .status(500, body: Data(count: 65_536)) }
             // On a shared transport, connections of other tests would replace an idle connection.
             let manager = RequestManager(configuration: .init(transport: .custom(try CurlTransport.alone())))
@@ -86,9 +81,7 @@ import Testing
 #if os(Linux)
     /// Tests responses that are complete before their requests are (RFC 9113, section 8.1).
     @Suite(.timeLimit(.minutes(2))) struct EarlyAnswerTests {
-        private static let transport = Result {
-            try CurlTransport(ConnectionOptions.trustingTestAuthority())
-        }
+        private static let transport = Result { try CurlTransport.trusting() }
 
         private func request(_ method: HTTPMethod, _ server: HTTP2Server) -> Request<Data> {
             let request = method == .put ? Request<Data>.put(server.url()) : .post(server.url())
@@ -99,7 +92,6 @@ import Testing
         @Test(arguments: [HTTPMethod.put, .post])
         func anUploadThatIsAnsweredEarlyHasItsAnswer(_ method: HTTPMethod) async throws {
             let server = try await HTTP2Server(isEarly: true) { [HTTP2Server.okWithBody($0.number)] }
-            defer { server.shutDown() }
             let transport = try Self.transport.get()
             let response = try await Sending(request(method, server), over: transport).response()
             #expect(response.statusCode == 200 && response.value == Data("ok".utf8))
@@ -115,7 +107,6 @@ import Testing
             let server = try await HTTP2Server(isEarly: true) {
                 [HTTP2Server.okWithBody($0.number), HTTP2Server.resetWithoutError($0.number)]
             }
-            defer { server.shutDown() }
             let result = try await Sending(request(method, server), over: Self.transport.get()).result()
             try withKnownIssue("libcurl drops what it has read together with the reset", isIntermittent: true) {
                 let response = try result.get()
@@ -129,7 +120,6 @@ import Testing
         /// The response has been read before the reset arrives, so no version of libcurl loses it.
         @Test func anAnswerThatWasReadBeforeTheResetIsKept() async throws {
             let server = try await HTTP2Server(isEarly: true) { [HTTP2Server.okWithBody($0.number)] }
-            defer { server.shutDown() }
             let client = RecordingClient()
             let prepared = try PreparedRequest(request(.post, server).core, baseURL: nil)
             let task = try Self.transport.get().makeTask(for: prepared, client: client)

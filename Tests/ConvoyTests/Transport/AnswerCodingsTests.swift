@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -72,7 +71,6 @@ import Testing
         @Test(arguments: ["aes128gcm", "compress", "x, y, z, a, b, c"])
         func unknownCodingsKeepTheSentBytesAndTheCoding(coding: String) async throws {
             let server = try TestServer()
-            defer { server.shutDown() }
             server.respond { _ in .status(200, headerFields: [("Content-Encoding", coding)], body: Data("raw".utf8)) }
             let request = Request<Data>.get(server.url()).keepingUnknownCodings()
             let response = try await Sending(request, over: CurlTransport.shared).response()

@@ -1,5 +1,4 @@
 import Convoy
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -57,8 +56,6 @@ import Testing
         }
     #endif
 
-    // MARK: False lengths
-
     @Test(arguments: ConformingTransport.all, [-1, 1, 100_000, -299_999])
     func aBodyOfAnotherLengthFailsTheRequest(_ subject: ConformingTransport, _ difference: Int) async throws {
         let body = Data(repeating: 1, count: 300_000 + difference)
@@ -66,8 +63,6 @@ import Testing
         guard subject.waitsForBodies else { return }
         try await expectUnreadable("declared", subject) { $0.body(Chunks.of(body), byteCount: 300_000) }
     }
-
-    // MARK: Failures
 
     /// A stream may fail after its last byte, for example in a check of its data.
     @Test(arguments: ConformingTransport.all, [0, 1, 150_000, 2_000_000, 3_000_000])
@@ -106,9 +101,8 @@ import Testing
     ) async throws -> RequestError {
         let request = set(.put(server.url()))
         let error = try await Sending(request, over: subject.transport).error(sourceLocation: sourceLocation)
-        #expect(error.code == .bodyUnreadable, "\(error)", sourceLocation: sourceLocation)
+        error.expect(.bodyUnreadable, sourceLocation: sourceLocation)
         #expect(error.message.contains(reason), "\(error)", sourceLocation: sourceLocation)
-        #expect(!error.isRetryable, sourceLocation: sourceLocation)
         #expect(error.request == "PUT \(server.url())", sourceLocation: sourceLocation)
         try await server.expectNothingWhole(sourceLocation: sourceLocation)
         return error
@@ -144,8 +138,6 @@ import Testing
         try subject.kind.set(.put(server.url()), Self.body, directory).retries(Self.atOnce)
     }
 
-    // MARK: Bodies that can be repeated
-
     /// A retry and two redirects.
     @Test(arguments: BodySubject.repeatable, [503, 307, 308])
     func isSentWholeAgain(_ subject: BodySubject, _ statusCode: Int) async throws {
@@ -161,8 +153,6 @@ import Testing
         #expect(server.requestCount == 3)
     }
 
-    // MARK: Bodies that can be sent only once
-
     @Test(arguments: BodySubject.once, [503, 307])
     func bodyThatComesOnceIsNeitherRetriedNorRedirected(_ subject: BodySubject, _ statusCode: Int) async throws {
         server.respond { _ in .status(statusCode, headerFields: [("Location", "/there")], body: "later") }
@@ -172,10 +162,8 @@ import Testing
             #expect(error.code == .unacceptableStatus)
             #expect(error.body == Data("later".utf8))
         } else {
-            #expect(error.code == .bodyNotReplayable)
+            error.expect(.bodyNotReplayable)
             #expect(error.message.contains("/there"))
-            #expect(!error.isRetryable)
-            #expect(error.description.isOneLine)
         }
         #expect(server.requestCount == 1)
     }
@@ -240,8 +228,6 @@ import Testing
         #expect(server.requestCount == 1)
     }
 
-    // MARK: Suspended uploads
-
     /// URLSession on Linux starts the request again.
     @Test(arguments: BodySubject.all)
     func aSuspendedUploadIsCompleteOrFails(_ subject: BodySubject) async throws {
@@ -271,26 +257,29 @@ import Testing
 #if canImport(CLibcurl)
     extension BodyRepeatingTests {
         // The reused connection fails while the body is sent. libcurl may send a PUT again by itself.
-        @Test(arguments: BodyKind.all, [HTTPMethod.put, .post])
-        func aDeadConnectionIsReportedOrReplaced(_ kind: BodyKind, _ method: HTTPMethod) async throws {
-            server.enqueue([
-                .status(200), Reply.status(200).performing(.reset, at: .requestBody(afterBytes: 100_000)), .status(200),
-            ])
+        @Test(
+            arguments: BodyKind.all,
+            [(.put, .reset), (.put, .close), (.post, .reset), (.post, .close)] as [(HTTPMethod, Reply.Step)])
+        func aDeadConnectionIsReportedOrReplaced(
+            _ kind: BodyKind, _ loss: (method: HTTPMethod, step: Reply.Step)
+        ) async throws {
+            let lost = Reply.status(200).performing(loss.step, at: .requestBody(afterBytes: 100_000))
+            server.enqueue([.status(200), lost, .status(200)])
             let transport = try CurlTransport.alone()
             _ = try await Sending(server.get("/first"), transport).response()
             let body = Data.patterned(1_500_000)
-            let request = try kind.set(
-                Request<Data>(method: method, url: server.url("/upload")), body, directory)
+            let request = try kind.set(Request<Data>(method: loss.method, url: server.url("/upload")), body, directory)
             let code = try await Sending(request, transport).result().code
             // libcurl may notice the end of the connection while it sends or while it receives.
-            switch (method, kind.canRepeat) {
+            switch (loss.method, kind.canRepeat) {
             case (.put, true): #expect(code == nil || code == .connectionLost)
             case (.put, false): #expect(code == .bodyNotReplayable || code == .connectionLost)
             // The server may have processed the request, so the lost connection is reported.
             default: #expect(code == .connectionLost)
             }
-            let whole = server.recordedRequests.filter { $0.path == "/upload" && $0.isBodyComplete }
-            #expect(whole.map(\.body) == (code == nil ? [body] : []))
+            let seen = server.recordedRequests.filter { $0.path == "/upload" }
+            #expect(seen.first?.connectionNumber == 1)
+            #expect(seen.filter(\.isBodyComplete).map(\.body) == (code == nil ? [body] : []))
         }
     }
 #endif
@@ -318,8 +307,6 @@ import Testing
             return request.multipart(form)
         }
     }
-
-    // MARK: Forms
 
     @Test(arguments: ConformingTransport.all)
     func formArrivesWithItsLength(_ subject: ConformingTransport) async throws {
@@ -349,8 +336,6 @@ import Testing
             #expect(parts.count == 16)
         }
     }
-
-    // MARK: Files that cannot be sent
 
     /// A file that no user can read, not even root.
     private static func unreadableFile(in directory: TemporaryDirectory) throws -> URL? {
@@ -382,9 +367,7 @@ import Testing
         ]
         for file in files.compactMap(\.self) {
             let error = try await Sending(place.put(file, .put(server.url())), over: subject.transport).error()
-            #expect(error.code == .bodyUnreadable, "\(error)")
-            #expect(error.description.isOneLine)
-            #expect(!error.isRetryable)
+            error.expect(.bodyUnreadable)
         }
         try await server.expectNothingWhole()
     }
@@ -399,8 +382,6 @@ import Testing
             #expect(server.exchanges.count == 0)
         }
     }
-
-    // MARK: Files that change
 
     private static let byteCount: Int64 = 24 << 20
 
@@ -424,7 +405,6 @@ import Testing
     @Test(arguments: ConformingTransport.all, Place.allCases)
     func aFileThatShrinksFailsTheRequest(_ subject: ConformingTransport, _ place: Place) async throws {
         let (error, server) = try await send(subject, place) { truncate($0.path, 1_000) }
-        defer { server.shutDown() }
         #expect(error.code == .bodyUnreadable, "\(error)")
         #expect(error.message.contains("shorter"))
         try await server.expectNothingWhole()
@@ -434,7 +414,6 @@ import Testing
     @Test(arguments: ConformingTransport.all)
     func fileThatGrowsFailsAForm(_ subject: ConformingTransport) async throws {
         let (error, server) = try await send(subject, .inForm) { truncate($0.path, off_t(Self.byteCount + 1)) }
-        defer { server.shutDown() }
         #expect(error.code == .bodyUnreadable, "\(error)")
         #expect(error.message.contains("longer"))
         try await server.expectNothingWhole()
@@ -472,8 +451,6 @@ import Testing
             #expect(try await server.takeRequest().bodyByteCount == 30_000)
             #expect(ends.count == 1)
         }
-
-        // MARK: Waiting
 
         @Test func chunksGoOutAsTheyCome() async throws {
             let gates = (0..<3).map { _ in Gate() }
@@ -589,13 +566,10 @@ import Testing
             #expect(server.rejectedRequestCount == 0)
         }
 
-        // MARK: Threads
-
         @Test func streamIsReadAndClosedOnAThreadOfItsOwn() async throws {
             let calls = EventLog<String>()
             for reply in [Reply.status(200), Reply.status(200).performing(.reset, at: .requestBody(afterBytes: 1))] {
                 let server = try TestServer()
-                defer { server.shutDown() }
                 server.enqueue(reply)
                 let before = calls.events.count { $0.hasPrefix("close") }
                 let request = Request<Data>.put(server.url()).body {

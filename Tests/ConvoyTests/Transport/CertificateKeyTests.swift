@@ -49,8 +49,6 @@ import Testing
             }
         }
 
-        // MARK: PEM
-
         @Test func everyCertificateOfAFileIsFound() throws {
             let all = try Certificates.shared
             let texts = try [all.server.privateKey, all.server.certificate, all.authority.certificate].map {

@@ -1,6 +1,5 @@
-import Convoy
 // Tests connections that end before a response or a handshake is complete.
-import ConvoyTesting
+import Convoy
 import Foundation
 import Testing
 
@@ -25,10 +24,8 @@ import Testing
                     connection.write(Data([0x16, 3, 3, 0, 0x7A, 2, 0, 0, 0x76]))
                 }
             }
-            defer { server.shutDown() }
             let error = try await error(of: server, version)
-            #expect(error.code == .connectionLost, "\(error)")
-            #expect(error.isRetryable)
+            error.expect(.connectionLost)
         }
 
         /// The server gives a reason before it closes the connection.
@@ -38,35 +35,28 @@ import Testing
                 // The bytes are a fatal alert: handshake_failure.
                 connection.write(Data([0x15, 3, 3, 0, 2, 2, 40]))
             }
-            defer { server.shutDown() }
             let error = try await error(of: server, .automatic)
-            #expect(error.code == .tlsFailed, "\(error)")
-            #expect(!error.isRetryable)
+            error.expect(.tlsFailed)
         }
 
         @Test(arguments: [3, 9, 12, 15, 17, 25, 35, 37])
         func headCutByACloseIsALoss(_ count: Int) async throws {
             let server = try TestServer()
-            defer { server.shutDown() }
             let bytes = "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n"
             server.respond { _ in .raw(String(bytes.prefix(count))) }
             let error = try await Sending(Request<Data>.get(server.url()), over: CurlTransport.shared).error()
-            #expect(error.code == .connectionLost, "\(error)")
-            #expect(error.isRetryable)
+            error.expect(.connectionLost)
         }
 
         private func error(
             of server: LoopbackListener, _ version: ConnectionOptions.HTTPVersion
         ) async throws -> RequestError {
-            var options = try ConnectionOptions.trustingTestAuthority()
-            options.httpVersion = version
+            let transport = try CurlTransport.trusting { $0.httpVersion = version }
             let request = Request<Data>.get("https://127.0.0.1:\(server.port)/")
-            return try await Sending(request, over: CurlTransport(options)).error()
+            return try await Sending(request, over: transport).error()
         }
     }
-#endif
 
-#if canImport(CLibcurl)
     /// Tests the end of a body without a length over TLS: RFC 9112, section 9.8.
     @Suite(.timeLimit(.minutes(5))) struct CloseNotifyTests {
         private static let lengthless = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
@@ -78,11 +68,8 @@ import Testing
             _ complete: (Request<Data>) -> Request<Output>
         ) async throws -> RequestOperation<Output>.Result {
             let server = try await TLSServer(Certificates.shared.server, answer: answer)
-            defer { server.shutDown() }
-            var options = try ConnectionOptions.trustingTestAuthority()
-            change(&options)
             var arrived: EventLog<Int64>?
-            let sending = Sending(complete(.get(server.url())), over: try CurlTransport(options)) {
+            let sending = Sending(complete(.get(server.url())), over: try CurlTransport.trusting(change)) {
                 arrived = $0.received(bytes: 5)
             }
             await arrived?.wait()
@@ -92,12 +79,9 @@ import Testing
 
         @Test func bodyThatEndsWithoutCloseNotifyIsIncomplete() async throws {
             let result = try await resultOfCut(Self.lengthless) { $0 }
-            #expect(result.code == .connectionLost, "\(result)")
-            guard case .failure(let error) = result else { return }
-            #expect(error.isRetryable)
-            #expect(error.response?.statusCode == 200)
+            let error = try #require(result.failure as? RequestError)
+            error.expect(.connectionLost, status: 200)
             #expect(error.message.contains("close_notify"))
-            #expect(error.description.isOneLine)
         }
 
         @Test func aCutDownloadLeavesNoFile() async throws {
@@ -127,12 +111,9 @@ import Testing
         func bodyThatEndsWithCloseNotifyIsComplete(acceptsMissing: Bool) async throws {
             let identity = try Certificates.shared.server
             let server = try await TLSServer(identity, ["-WWW"])
-            defer { server.shutDown() }
-            var options = try ConnectionOptions.trustingTestAuthority()
-            options.acceptsMissingCloseNotify = acceptsMissing
             let request = Request<Data>.get(server.url("/" + identity.certificate.lastPathComponent))
             // The later requests reuse the libcurl handle of the first one.
-            let transport = try CurlTransport(options)
+            let transport = try CurlTransport.trusting { $0.acceptsMissingCloseNotify = acceptsMissing }
             for _ in 0..<3 {
                 let response = try await Sending(request, over: transport).response()
                 #expect(response.head.expectedBytes == nil)

@@ -1,5 +1,4 @@
 // Tests what is peculiar to URLSession on Linux: responses that crash a process, and the errors of its delegate.
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -42,7 +41,6 @@ import Testing
                 await #expect(processExitsWith: .success) {
                     endProcessIfStuck(after: 10)
                     let server = try TestServer()
-                    defer { server.shutDown() }
                     let chunk = Data("4\r\naaaa\r\n".utf8)
                     let head = Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
                     server.route("/endless") { _ in
@@ -80,7 +78,6 @@ import Testing
     private func outcome(of reply: Reply) async throws -> RequestOperation<Data>.Result {
         endProcessIfStuck()
         let server = try TestServer()
-        defer { server.shutDown() }
         server.enqueue(reply)
         return try await Sending(Request<Data>.get(server.url()), over: URLSessionTransport.shared).result()
     }
@@ -88,47 +85,28 @@ import Testing
 
 /// Tests the meanings of errors that a loopback server cannot cause at will.
 @Suite struct SessionDelegateTests {
-    private struct Report: CustomTestStringConvertible, Sendable {
-        var code: URLError.Code
-        var text = ""
-        var url = "http://stub/"
-        var status: Int?
-        var announced = 10
-        var received = 0
-        var means: RequestError.Code?
-
-        var testDescription: String { "\(url) \(code.rawValue) \(text), status \(status ?? 0)" }
-    }
-
-    private static let reports: [Report] = [
-        Report(code: .cannotFindHost, means: .connectionFailed),
-        Report(code: .networkConnectionLost, means: .connectionLost),
-        Report(code: .networkConnectionLost, status: 200, received: 5, means: .connectionLost),
-        Report(code: .badServerResponse, means: .connectionLost),
-        Report(code: .unsupportedURL, text: "Unsupported protocol", means: .badResponse),
-        Report(code: .unknown, text: "Send failure: Broken pipe", means: .connectionLost),
-        Report(code: .unknown, text: "Send failure: Connection reset by peer", means: .connectionLost),
-        Report(code: .unknown, text: "Send failure: Broken pipe", url: "https://stub/", means: .connectionLost),
-        Report(
-            code: .unknown, text: "transfer closed with 5 bytes remaining to read", status: 200, received: 5,
-            means: .connectionLost),
-        Report(code: .unknown, text: "Failed writing header", means: .badResponse),
-        Report(code: .unknown, text: "Too large response headers: 307242 > 307200", means: .badResponse),
-        Report(
-            code: .unknown, text: "Error while processing content unencoding", status: 200, received: 10,
-            means: .badResponse),
-        Report(
-            code: .unknown, text: "Illegal or missing hexadecimal sequence in chunked-encoding", status: 200,
-            received: 5, means: .badResponse),
-        Report(
-            code: .unknown, text: "Failed writing received data to disk/application", status: 200, received: 5,
-            means: .badResponse),
-        Report(
-            code: .unknown, text: "SSL certificate problem: self-signed certificate", url: "https://stub/",
-            means: .tlsFailed),
-        Report(code: .secureConnectionFailed, url: "https://stub/", means: .tlsFailed),
-        Report(code: .serverCertificateUntrusted, url: "https://stub/", means: .tlsFailed),
-    ]
+    /// An error of the loader, whether the URL is https, the bytes of a body of ten that were received after the head,
+    /// and the meaning.
+    private static let reports:
+        [(error: URLError.Code, text: String, isHTTPS: Bool, received: Int?, means: RequestError.Code)] = [
+            (.cannotFindHost, "", false, nil, .connectionFailed),
+            (.networkConnectionLost, "", false, nil, .connectionLost),
+            (.networkConnectionLost, "", false, 5, .connectionLost),
+            (.badServerResponse, "", false, nil, .connectionLost),
+            (.unsupportedURL, "Unsupported protocol", false, nil, .badResponse),
+            (.unknown, "Send failure: Broken pipe", false, nil, .connectionLost),
+            (.unknown, "Send failure: Connection reset by peer", false, nil, .connectionLost),
+            (.unknown, "Send failure: Broken pipe", true, nil, .connectionLost),
+            (.unknown, "transfer closed with 5 bytes remaining to read", false, 5, .connectionLost),
+            (.unknown, "Failed writing header", false, nil, .badResponse),
+            (.unknown, "Too large response headers: 307242 > 307200", false, nil, .badResponse),
+            (.unknown, "Error while processing content unencoding", false, 10, .badResponse),
+            (.unknown, "Illegal or missing hexadecimal sequence in chunked-encoding", false, 5, .badResponse),
+            (.unknown, "Failed writing received data to disk/application", false, 5, .badResponse),
+            (.unknown, "SSL certificate problem: self-signed certificate", true, nil, .tlsFailed),
+            (.secureConnectionFailed, "", true, nil, .tlsFailed),
+            (.serverCertificateUntrusted, "", true, nil, .tlsFailed),
+        ]
 
     @Test(arguments: reports.indices)
     func errorsOfTheLoaderAreTranslated(index: Int) async throws {
@@ -136,21 +114,17 @@ import Testing
         let client = RecordingClient()
         let delegate = SessionDelegate()
         let session = URLSession(configuration: .ephemeral)
-        let url = try #require(URL(string: report.url))
+        let url = try #require(URL(string: report.isHTTPS ? "https://stub/" : "http://stub/"))
         // The task is never resumed, and only provides an identifier and a request.
         let task = session.dataTask(with: url)
         delegate.register(client, for: task, try PreparedRequest(Request<Data>.get(url).core, baseURL: nil), body: nil)
-        if let status = report.status {
+        if let received = report.received {
             let response = try #require(
-                HTTPURLResponse(
-                    url: url, statusCode: status, httpVersion: nil,
-                    headerFields: ["Content-Length": "\(report.announced)"]))
+                HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: ["Content-Length": "10"]))
             delegate.urlSession(session, dataTask: task, didReceive: response) { #expect($0 == .allow) }
-            if report.received > 0 {
-                delegate.urlSession(session, dataTask: task, didReceive: Data(count: report.received))
-            }
+            delegate.urlSession(session, dataTask: task, didReceive: Data(count: received))
         }
-        let error = URLError(report.code, userInfo: [NSLocalizedDescriptionKey: report.text])
+        let error = URLError(report.error, userInfo: [NSLocalizedDescriptionKey: report.text])
         delegate.urlSession(session, task: task, didCompleteWithError: error)
         // A second end, or a later event, has no receiver.
         delegate.urlSession(session, task: task, didCompleteWithError: nil)

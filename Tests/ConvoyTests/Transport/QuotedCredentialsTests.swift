@@ -1,5 +1,4 @@
 // Tests that messages of libcurl contain no user names and passwords.
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -64,7 +63,7 @@ import Testing
                         for scheme in scheme {
                             let request = Request<Data>.get("\(scheme)://127.0.0.1:2/").idleTimeout(.seconds(5))
                             let error = try await Sending(request, over: transport).error()
-                            let shown = "\(error) \(error.message) \(String(reflecting: error)) \(dumped(error))"
+                            let shown = texts(showing: error, error.message)
                             for secret in ["robertine", "pW"] { #expect(!shown.contains(secret), "\(shown)") }
                         }
                     }
@@ -72,10 +71,4 @@ import Testing
             }
         }
     #endif
-}
-
-private func dumped(_ value: Any) -> String {
-    var text = ""
-    dump(value, to: &text)
-    return text
 }

@@ -4,8 +4,6 @@ import Testing
 @testable import Convoy
 
 @Suite struct MultipartFormTests {
-    // MARK: Structure
-
     @Test func looksAsBrowsersWriteIt() throws {
         var form = MultipartForm(boundary: "b")
         form.append("Ann", name: "user")
@@ -97,8 +95,6 @@ import Testing
         #expect(try form.received() == expected)
     }
 
-    // MARK: Hostile names
-
     @Test(arguments: [
         "\"", "a\"\u{301}; name=\"admin", "\"; filename=\"evil.sh", "a\"b\"c", "ü", "日本", "\u{2028}", "\u{85}",
         "a\u{0b}b", "\u{202e}gpj.exe", "\\a", "a\\\"", #"C:\dir\a.txt"#, "'", "%0D%0A", "=?utf-8?q?x?=",
@@ -152,8 +148,6 @@ import Testing
         #expect(parts.map(\.contentType) == ["image/jpeg", "text/csv", "x/y"])
     }
 
-    // MARK: Boundaries
-
     @Test(arguments: ["", " ", "a ", "ü", "a\"b", "a\r\nb", "a;b", String(repeating: "a", count: 71)])
     func boundaryOutsideTheGrammarIsRefused(_ boundary: String) {
         let defect = Request<Data>.post("http://stub/").multipart(MultipartForm(boundary: boundary)).defect
@@ -175,8 +169,6 @@ import Testing
         form.append(byteCount: -1, name: "a") { nil }
         #expect(Request<Data>.post("http://stub/").multipart(form).defect?.contains("negative") == true)
     }
-
-    // MARK: Parts from streams
 
     @Test(arguments: [0, 5, 90_000], [-1, 1])
     func streamOfAnotherLengthFailsTheForm(_ byteCount: Int, _ difference: Int) throws {

@@ -66,17 +66,12 @@ import Testing
         }
     }
 
-    private func failure(_ body: () throws(RequestError) -> Void) -> RequestError? {
-        do throws(RequestError) { try body() } catch { return error }
-        return nil
-    }
-
     @Test func readingEndsWhenTheDownloadIsStopped() async throws {
         let download = try await beginRest()
         try download.executor.run {
             try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
             download.stop()
-            #expect(failure(download.verify)?.code == .cancelled)
+            #expect(#expect(throws: RequestError.self) { try download.verify() }?.code == .cancelled)
             #expect(download.digest?.byteCount == Download.catchUpBytes)
         }
     }
@@ -87,7 +82,8 @@ import Testing
         try download.executor.run {
             try download.write(Self.content.dropFirst(Int(Self.keptBytes)))
             download.digest = RunningDigest(.sha256, by: FailingHash())
-            #expect(failure(download.verify)?.message.contains("try again") == true)
+            let error = #expect(throws: RequestError.self) { try download.verify() }
+            #expect(error?.message.contains("try again") == true)
             #expect(try Data(contentsOf: directory.file(".target.convoy-part")) == Self.content)
             try download.verify()
         }

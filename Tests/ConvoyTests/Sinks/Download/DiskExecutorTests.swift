@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 

@@ -1,5 +1,4 @@
 #if os(Linux)
-    import ConvoyTesting
     import Foundation
     import Testing
 
@@ -44,9 +43,7 @@
                 // The response announces no length, so only a write can detect the lack of space.
                 let server = StubServer { exchange in
                     guard exchange.request.headerFields["Range"] == nil else { return version.answer(exchange) }
-                    exchange.respond(ResponseHead(statusCode: 200, headerFields: version.headerFields))
-                    for piece in version.content.pieces(of: 50_000) { exchange.send(piece) }
-                    exchange.finish()
+                    exchange.answer(200, version.headerFields, pieces: version.content.pieces(of: 50_000))
                 }
                 let request = Request.stub("file").retries(.standard).saved(to: disk.file("target"))
                 let error = try await Sending(request, over: server.transport).error()

@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -50,8 +49,6 @@ import Testing
         #expect(Set(names).count == 20)
         #expect(try directory.entries.count == 20)
     }
-
-    // MARK: The mode of a replaced file
 
     private func mode(_ name: String = "a.txt") throws -> Int {
         try #require(
@@ -250,8 +247,6 @@ import Testing
             Request<Data>(core: RequestCore(method: .head, url: URL(string: "http://stub/x"))) { body, _ in body.data }
                 .saved(to: target).defect != nil)
     }
-
-    // MARK: Responses without content
 
     private func send(_ status: Int, to request: Request<URL>) async throws -> RequestOperation<URL>.Result {
         try await Sending(request, over: StubServer { $0.answer(status) }.transport).result()

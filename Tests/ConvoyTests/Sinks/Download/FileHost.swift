@@ -1,5 +1,3 @@
-// Versions of a file, and a stub server's responses with them.
-import ConvoyTesting
 import Foundation
 
 @testable import Convoy
@@ -77,6 +75,18 @@ extension Data {
 
     func pieces(of count: Int) -> [Data] {
         stride(from: 0, to: self.count, by: count).map { Data(dropFirst($0).prefix(count)) }
+    }
+}
+
+extension StubExchange {
+    /// Answers in pieces, by default without a length.
+    func answer(
+        _ statusCode: Int, _ fields: HeaderFields = [:], expectedBytes: Int64? = nil, pieces: [Data],
+        then end: RequestError? = nil
+    ) {
+        respond(ResponseHead(statusCode: statusCode, headerFields: fields, expectedBytes: expectedBytes))
+        for piece in pieces { send(piece) }
+        finish(end)
     }
 }
 

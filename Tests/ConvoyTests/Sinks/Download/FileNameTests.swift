@@ -1,5 +1,4 @@
 import Convoy
-import ConvoyTesting
 import Foundation
 import Testing
 

@@ -1,6 +1,4 @@
-import ConvoyTesting
 import Foundation
-import TestSupport
 import Testing
 
 @testable import Convoy

@@ -1,4 +1,3 @@
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -20,10 +19,11 @@ import Testing
 
     private func download(
         _ request: Request<Data> = .stub("file"), verifying digest: FileDigest? = nil,
-        _ answer: @escaping @Sendable (StubExchange) -> Void
+        existing: ExistingFile = .overwrite, _ answer: @escaping @Sendable (StubExchange) -> Void
     ) async throws -> Run {
         let server = StubServer(answer: answer)
-        let sending = Sending(request.saved(to: target, verifying: digest), over: server.transport)
+        let request = request.saved(to: target, verifying: digest, existing: existing)
+        let sending = Sending(request, over: server.transport)
         return (try await sending.result(), server.exchanges.events.map(\.request))
     }
 
@@ -57,6 +57,13 @@ import Testing
         #expect(result.code == .connectionLost)
         try expectPart()
         return sent[0].headerFields
+    }
+
+    /// Expects a download to lose its connection.
+    private func cut(
+        _ request: Request<Data> = .stub("file"), _ answer: @escaping @Sendable (StubExchange) -> Void
+    ) async throws {
+        #expect(try await download(request, answer).result.code == .connectionLost)
     }
 
     private func hold(
@@ -108,8 +115,7 @@ import Testing
         ] as [(String?, String?)])
     func onlyAStrongValidatorLeavesAPart(etag: String?, modified: String?) async throws {
         let version = Self.dated(modified, etag: etag)
-        let (cut, _) = try await download { version.answer($0, sending: 100_000, thenFailing: .cut) }
-        #expect(cut.code == .connectionLost)
+        try await cut { version.answer($0, sending: 100_000, thenFailing: .cut) }
         let isStrong = modified?.contains("09:00:00") == true
         #expect(try directory.entries == (isStrong ? [Self.part, Self.record] : []))
         let (_, sent) = try await expect(Self.old, after: [isStrong ? Self.range : nil]) { version.answer($0) }
@@ -323,10 +329,9 @@ import Testing
     @Test(arguments: links) func aFreshLinkContinuesThePart(old: String, fresh: String) async throws {
         try await leavePart(Self.link(old))
         // The second link expires as well.
-        let (again, _) = try await download(Self.link(fresh)) {
+        try await cut(Self.link(fresh)) {
             FileVersion(Self.old).answer($0, sending: 100_000, thenFailing: .cut)
         }
-        #expect(again.code == .connectionLost)
         let last = Self.link(fresh.isEmpty ? "Policy=p" : fresh + "&Policy=p")
         let (_, sent) = try await expect(Self.old, after: ["bytes=200000-"], last) { FileVersion(Self.old).answer($0) }
         #expect(sent[0].headerFields["If-Range"] == "\"v1\"")
@@ -410,12 +415,7 @@ import Testing
     // MARK: Complete parts
 
     @Test func a416AtTheEndOfAFileOfUnknownLengthCompletesIt() async throws {
-        let (cut, _) = try await download { exchange in
-            exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
-            exchange.send(Self.old)
-            exchange.finish(.cut)
-        }
-        #expect(cut.code == .connectionLost)
+        try await cut { $0.answer(200, ["ETag": "\"v1\""], pieces: [Self.old], then: .cut) }
         let (result, _) = try await expect(Self.old, after: ["bytes=300000-"]) { FileVersion(Self.old).answer($0) }
         #expect(try result.get().statusCode == 416)
         #expect(try result.get().transfer.download.completedBytes == 300_000)
@@ -423,8 +423,7 @@ import Testing
 
     /// A 416 seldom names a version, so a complete part is checked by requesting its last byte.
     @Test(arguments: [true, false]) func aCompletePartIsCheckedByItsLastByte(isVerified: Bool) async throws {
-        let (cut, _) = try await download { FileVersion(Self.old).answer($0, thenFailing: .cut) }
-        #expect(cut.code == .connectionLost)
+        try await cut { FileVersion(Self.old).answer($0, thenFailing: .cut) }
         let digest = isVerified ? FileDigest.sha256(Self.old.sha256) : nil
         let (result, _) = try await expect(Self.old, after: ["bytes=299999-"], verifying: digest) {
             FileVersion(Self.old).answer($0)
@@ -508,12 +507,9 @@ import Testing
 
     // A range may be shorter than requested. Without the total length, the end of the file is unknown.
     @Test func rangeOfUnknownWholeIsNotTheEnd() async throws {
-        let (first, _) = try await download { exchange in
-            exchange.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""]))
-            exchange.send(Self.old.prefix(100_000))
-            exchange.finish(.cut)
+        try await cut {
+            $0.answer(200, ["ETag": "\"v1\""], pieces: [Self.old.prefix(100_000)], then: .cut)
         }
-        #expect(first.code == .connectionLost)
         try await expect(Self.old, after: [Self.range, nil]) { exchange in
             guard exchange.request.headerFields["Range"] != nil else { return FileVersion(Self.old).answer(exchange) }
             let fields: HeaderFields = ["ETag": "\"v1\"", "Content-Range": "bytes 100000-199999/*"]
@@ -682,17 +678,12 @@ import Testing
 }
 
 /// Tests that a part is continued only from the resource of its bytes, wherever redirects lead.
-@Suite(.timeLimit(.minutes(5))) struct RedirectedDownloadTests {
-    private let directory: TemporaryDirectory
-    private var target: URL { directory.file("target") }
-    private static let fields: HeaderFields = [
+extension ResumingTests {
+    private static let dates: HeaderFields = [
         "Last-Modified": "Sat, 21 Nov 2026 10:00:00 GMT", "Date": "Sat, 21 Nov 2026 12:00:00 GMT",
     ]
-    /// Two files with the same validators and the same length.
-    private static let old = FileVersion.seeded(1, byteCount: 30_000)
-    private static let new = FileVersion.seeded(2, byteCount: 30_000)
-
-    init() throws { directory = try TemporaryDirectory() }
+    /// A file with the validators and the length of the old one.
+    private static let twin = new.prefix(300_000)
 
     /// Redirects `/file` to another URL, which has the content.
     private static func answer(
@@ -702,66 +693,53 @@ import Testing
         guard exchange.request.url.path != "/file" else {
             return exchange.answer(302, headerFields: ["Location": location])
         }
-        FileVersion(content, etag: etag, headerFields: fields)
+        FileVersion(content, etag: etag, headerFields: dates)
             .answer(exchange, sending: limit, thenFailing: limit == .max ? nil : .cut)
     }
 
-    private func download(
-        existing: ExistingFile = .overwrite, verifying digest: FileDigest? = nil,
-        _ answer: @escaping @Sendable (StubExchange) -> Void
-    ) async throws -> (result: RequestOperation<URL>.Result, asked: [HeaderFields]) {
-        let server = StubServer(answer: answer)
-        let request = Request.stub("file").saved(to: target, verifying: digest, existing: existing)
-        let result = try await Sending(request, over: server.transport).result()
-        return (result, server.exchanges.events.map(\.request.headerFields))
-    }
-
     @Test(arguments: ["\"1\"", nil]) func partIsContinuedFromTheSameResourceOnly(etag: String?) async throws {
-        for (location, content) in [("/v2", Self.new), ("http://other/v1", Self.new), ("/v1", Self.old)] {
-            let (cut, _) = try await download { Self.answer($0, "/v1", Self.old, etag: etag, sending: 10_000) }
-            #expect(cut.code == .connectionLost)
-            let (result, asked) = try await download { Self.answer($0, location, content, etag: etag) }
+        for (location, content) in [("/v2", Self.twin), ("http://other/v1", Self.twin), ("/v1", Self.old)] {
+            try await cut { Self.answer($0, "/v1", Self.old, etag: etag, sending: 100_000) }
+            let (result, sent) = try await download { Self.answer($0, location, content, etag: etag) }
             let isSame = location == "/v1"
-            #expect(try result.get().transfer.resumedBytes == (isSame ? 10_000 : 0))
-            #expect(asked.map { $0["Range"] } == [nil, isSame ? "bytes=10000-" : nil])
+            #expect(try result.get().transfer.resumedBytes == (isSame ? 100_000 : 0))
+            #expect(sent.map { $0.headerFields["Range"] } == [nil, isSame ? "bytes=100000-" : nil])
             #expect(try Data(contentsOf: target) == content)
         }
     }
 
     /// If only a date identifies the version, another query may be another file.
     @Test(arguments: ["\"1\"", nil]) func queryOfALinkCountsBesideADateOnly(etag: String?) async throws {
-        let (cut, _) = try await download { Self.answer($0, "/v1?token=1", Self.old, etag: etag, sending: 10_000) }
-        #expect(cut.code == .connectionLost)
+        try await cut { Self.answer($0, "/v1?token=1", Self.old, etag: etag, sending: 100_000) }
         let (result, _) = try await download { Self.answer($0, "/v1?token=2", Self.old, etag: etag) }
-        #expect(try result.get().transfer.resumedBytes == (etag == nil ? 0 : 10_000))
+        #expect(try result.get().transfer.resumedBytes == (etag == nil ? 0 : 100_000))
         #expect(try Data(contentsOf: target) == Self.old)
     }
 
     /// The digest shows whether the bytes belong together.
     @Test func withADigestAnyResourceContinues() async throws {
-        let (cut, _) = try await download { Self.answer($0, "/v1", Self.old, sending: 10_000) }
-        #expect(cut.code == .connectionLost)
+        try await cut { Self.answer($0, "/v1", Self.old, sending: 100_000) }
         let digest = FileDigest.sha256(Self.old.sha256)
         let (result, _) = try await download(verifying: digest) { Self.answer($0, "http://mirror/v1", Self.old) }
-        #expect(try result.get().transfer.resumedBytes == 10_000)
+        #expect(try result.get().transfer.resumedBytes == 100_000)
         #expect(try Data(contentsOf: target) == Self.old)
     }
 
     /// The server names the file, so the part is named after a URL.
     @Test func partInADirectoryIsContinuedAfterARedirect() async throws {
-        for limit in [10_000, .max] {
+        for limit in [100_000, .max] {
             let server = StubServer { Self.answer($0, "/v1", Self.old, sending: limit) }
             let sending = Sending(Request.stub("file").saved(in: directory.url), over: server.transport)
             let result = try await sending.result()
             let range = server.exchanges.events.last?.request.headerFields["Range"]
-            #expect(range == (limit == .max ? "bytes=10000-" : nil))
+            #expect(range == (limit == .max ? "bytes=100000-" : nil))
             guard limit == .max else { continue }
             #expect(try Data(contentsOf: result.get().value) == Self.old)
         }
     }
 
     @Test func anotherResourceReceivesNoConditionOfTheFile() async throws {
-        for (location, content, status) in [("/v1", Self.old, 200), ("/v1", Self.old, 304), ("/v2", Self.new, 200)] {
+        for (location, content, status) in [("/v1", Self.old, 200), ("/v1", Self.old, 304), ("/v2", Self.twin, 200)] {
             let (result, _) = try await download(existing: .updateIfChanged) { Self.answer($0, location, content) }
             #expect(try result.get().statusCode == status)
             #expect(try Data(contentsOf: target) == content)
@@ -798,14 +776,66 @@ import Testing
     }
 }
 
+/// Tests parts and records that another process changes: their bytes never become the target.
+extension ResumingTests {
+    private var partFile: URL { directory.file(Self.part) }
+
+    private func expectThrownAway(_ error: RequestError?) throws {
+        #expect(error?.code == .destinationUnwritable)
+        #expect(error?.message.contains("another process") == true)
+        #expect(try directory.entries == [])
+    }
+
+    @Test func partWhoseRecordCannotBeReadStays() async throws {
+        try await leavePart()
+        // A directory can be opened but not read.
+        let record = directory.file(Self.record)
+        try FileManager.default.removeItem(at: record)
+        try FileManager.default.createDirectory(at: record, withIntermediateDirectories: false)
+        let (result, sent) = try await download { FileVersion(Self.old).answer($0) }
+        #expect(result.code == .destinationUnwritable && sent.isEmpty)
+        #expect(try Data(contentsOf: partFile) == Self.old.prefix(100_000))
+    }
+
+    /// The part becomes shorter or longer, with and without later bytes.
+    @Test(arguments: [0, 70_000, 150_000], [true, false])
+    func plainPartThatIsGivenAnotherLengthIsThrownAway(count: Int, isAtTheEnd: Bool) async throws {
+        let (_, sending, exchange) = await hold()
+        let first = isAtTheEnd ? 300_000 : 100_000
+        FileVersion(Self.old).answer(exchange, sending: first, isLeftOpen: true)
+        await look { partBytes() == first }
+        #expect(truncate(partFile.path, off_t(count)) == 0)
+        if !isAtTheEnd { exchange.send(Self.old.dropFirst(first)) }
+        exchange.finish()
+        try expectThrownAway(await sending.error())
+    }
+
+    @Test(arguments: [0, 1_000_000, 2_000_000, 2_200_000])
+    func segmentedPartThatIsTruncatedIsThrownAway(count: Int) async throws {
+        let version = FileVersion(FileVersion.seeded(1, byteCount: 2_200_000))
+        let gate = EventLog<StubExchange>()
+        let server = StubServer { exchange in
+            guard exchange.request.headerFields["Range"] == "bytes=1100000-2199999" else {
+                return version.answer(exchange)
+            }
+            gate.record(exchange)
+        }
+        let download = server.manager(4).downloadInSegments(.stub("file"), to: target, segments: 2)
+        let last = await gate.wait()[0]
+        await look { download.progress.download.completedBytes == 1_100_000 }
+        #expect(truncate(partFile.path, off_t(count)) == 0)
+        version.answer(last)
+        try expectThrownAway(await #expect(throws: RequestError.self) { try await download.file() })
+    }
+}
+
 #if canImport(CLibcurl)
     /// Tests downloads with a content coding: RFC 9110, section 8.4.
     @Suite(.timeLimit(.minutes(5))) struct CodedDownloadTests {
         private let directory: TemporaryDirectory
         private let server: TestServer
         private var target: URL { directory.file("a.txt.gz") }
-        private static let zipped =
-            Data(base64Encoded: "H4sIAAAAAAACA+3CQREAAAwCoKxq/w6rsQcc6aKqqv5+C0W5K7gLAAA=") ?? Data()
+        private static let zipped = TransportConformanceTests.zipped
         private static let text = Data(String(repeating: "abc", count: 1_000).utf8)
         // The content is large enough for segments. It is not valid gzip, but nothing decodes it.
         private static let large = FileVersion.seeded(9, byteCount: 5_000_000)

@@ -1,4 +1,3 @@
-// Tests the meanings of libcurl's error codes in all versions.
 import Foundation
 import Testing
 

@@ -1,6 +1,5 @@
 #if canImport(CLibcurl)
     import CLibcurl
-    import ConvoyTesting
     import Foundation
     import Testing
 
@@ -167,10 +166,7 @@
         func requestsWithAndWithoutTLSContinueWhileOthersWait() async throws {
             let (plain, behind) = (try GatedServer(), try GatedServer())
             let server = try await Nginx(.init(backendPort: behind.listener.port))
-            defer { server.shutDown() }
-            var options = try ConnectionOptions.trustingTestAuthority()
-            options.engineCount = 1
-            let transport = try CurlTransport(options)
+            let transport = try CurlTransport.trusting { $0.engineCount = 1 }
             func send(_ url: String) -> Sending<String> { Sending(.get(url), over: transport) }
             let (plainURL, secureURL) = ("http://127.0.0.1:\(plain.listener.port)/", server.url("/behind/"))
             for round in 1...5 {

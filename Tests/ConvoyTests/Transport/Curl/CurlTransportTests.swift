@@ -1,6 +1,5 @@
 // Tests the libcurl transport's options, shared connections, metrics, and the lifetime of its threads.
 #if canImport(CLibcurl)
-    import ConvoyTesting
     import Foundation
     import Testing
 
@@ -18,12 +17,9 @@
             }
         }
 
-        // MARK: Options
-
         /// A reused handle has the options of its last request, which a plain request must not inherit.
         @Test func aPlainRequestAfterAnyOtherIsPlain() async throws {
             let server = try TestServer()
-            defer { server.shutDown() }
             server.respond { .status(200, headerFields: [("X-Method", $0.method)], body: $0.bodyText) }
             let plain = Request<Data>.get(server.url("/plain"))
             let others: [Request<Data>] = [
@@ -45,7 +41,6 @@
         /// Swift's strings are equal if they differ only in the composition of characters; servers compare bytes.
         @Test func eachRequestHasItsOwnBytes() async throws {
             let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
             let transport = try CurlTransport(ConnectionOptions())
             let values = ["caf\u{e9}", "cafe\u{301}", "caf\u{e9}", "plain", "caf\u{e9}"]
             for value in values {
@@ -73,7 +68,7 @@
             ("trust", { $0.trust = .certificates(in: URL(filePath: "/ca.pem")) }),
             ("pinnedPublicKeys", { $0.pinnedPublicKeys = ["x"] }),
             ("minimumTLSVersion", { $0.minimumTLSVersion = .tls13 }),
-            ("clientCertificate", { $0.clientCertificate = CurlTransportTests.certificate("/a", "/b") }),
+            ("clientCertificate", { $0.clientCertificate = certificate("/a", "/b") }),
             ("proxy", { $0.proxy = .direct }),
             ("hostOverrides", { $0.hostOverrides = [.init("a.example", addresses: ["127.0.0.1"])] }),
             ("httpVersion", { $0.httpVersion = .http1 }),
@@ -110,14 +105,8 @@
             (["trust", "/nowhere/ca.pem"], { $0.trust = .certificates(in: URL(filePath: "/nowhere/ca.pem")) }),
             (["pinnedPublicKeys"], { $0.pinnedPublicKeys = ["c2hvcnQ="] }),
             (["proxy"], { $0.proxy = .server(URL(filePath: "/etc")) }),
-            (
-                ["clientCertificate", "/nowhere/a"],
-                { $0.clientCertificate = CurlTransportTests.certificate("/nowhere/a", "/etc/hosts") }
-            ),
-            (
-                ["clientCertificate", "/nowhere/b"],
-                { $0.clientCertificate = CurlTransportTests.certificate("/etc/hosts", "/nowhere/b") }
-            ),
+            (["clientCertificate", "/nowhere/a"], { $0.clientCertificate = certificate("/nowhere/a", "/etc/hosts") }),
+            (["clientCertificate", "/nowhere/b"], { $0.clientCertificate = certificate("/etc/hosts", "/nowhere/b") }),
         ]
 
         private static func certificate(
@@ -142,16 +131,11 @@
             let proxy = try #require(URL(string: "http://proxy.example:8080"))
             options.proxy = .server(proxy, userName: "me", password: "hunter2")
             options.clientCertificate = Self.certificate("/a", "/b")
-            var dumped = ""
-            dump(options, to: &dumped)
-            for secret in ["hunter2", "secret"] { #expect(!"\(options) \(dumped)".contains(secret)) }
+            for secret in ["hunter2", "secret"] { #expect(!texts(showing: options).contains(secret)) }
         }
-
-        // MARK: Connections
 
         @Test func transportsWithEqualOptionsShareConnections() async throws {
             let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
             var options = ConnectionOptions()
             options.connectTimeout = .milliseconds(29_999)
             // Transports with equal options share their connections.
@@ -169,7 +153,6 @@
 
         @Test func metricsDescribeTheConnection() async throws {
             let server = try TestServer(always: .status(200, body: "hello"))
-            defer { server.shutDown() }
             let transport = try CurlTransport.alone()
             let first = try #require(try await Sending(server.get(), transport).response().metrics)
             let second = try #require(try await Sending(server.get(), transport).response().metrics)
@@ -186,7 +169,6 @@
 
         @Test func threadWithoutWorkEndsAndBeginsAgain() async throws {
             let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
             let transport = try CurlTransport.alone { $0.idleConnectionTime = .milliseconds(20) }
             for count in 1...3 {
                 _ = try await Sending(server.get(), transport).response()
@@ -198,7 +180,6 @@
 
         @Test func connectionsGoWithTheLastOfTheirTransports() async throws {
             let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
             var transport: CurlTransport? = try CurlTransport.alone()
             _ = try await Sending(server.get(), try #require(transport)).response()
             #expect(server.openConnectionCount == 1)
@@ -210,7 +191,6 @@
         // use one connection.
         @Test func enginesShareTheWorkOfOneHost() async throws {
             let server = try TestServer(always: .status(200, body: "hello"))
-            defer { server.shutDown() }
             let transport = try CurlTransport.alone { $0.engineCount = 3 }
             for _ in 0..<5 { _ = try await Sending(server.get(), transport).response() }
             #expect(server.connectionCount == 1)
@@ -225,7 +205,6 @@
         /// A range of a coded body cannot be decoded, so a request for a range accepts only uncoded bodies.
         @Test func rangeAsksForNoCoding() async throws {
             let server = try TestServer(always: .status(200))
-            defer { server.shutDown() }
             _ = try await Sending(server.get().header("Range", "bytes=5-")).response()
             _ = try await Sending(server.get()).response()
             #expect(try await server.takeRequest().value(of: "Accept-Encoding") == "identity")
@@ -244,7 +223,6 @@
 
         @Test func aHostIsFoundAtTheAddressThatIsGiven() async throws {
             let server = try TestServer()
-            defer { server.shutDown() }
             server.route("/a") { _ in Reply.status(200, body: "found") }
             let port = try #require(server.url("/").port)
             let url = "http://api.convoy.invalid:\(port)/a"
@@ -300,7 +278,6 @@
 
         @Test func piecesAreAsSmallAsTheLimitAsks() async throws {
             let server = try TestServer()
-            defer { server.shutDown() }
             let body = Data.patterned(40_000)
             server.enqueue(.body(body))
             let client = RecordingClient(maxChunkBytes: 1_500)
@@ -317,77 +294,64 @@
 
     /// Tests the meanings of libcurl's error codes in all versions.
     @Suite struct CurlFailureTests {
-        struct Row: Sendable, CustomTestStringConvertible {
-            let testDescription: String
-            let failure: CurlFailure
-            let code: RequestError.Code
+        /// An event, libcurl's code with what is known beside it, and the meaning.
+        private typealias Row = (String, CurlFailure, RequestError.Code)
 
-            init(_ name: String, _ curlCode: Int32, _ code: RequestError.Code, _ change: (inout CurlFailure) -> Void) {
-                var failure = CurlFailure(code: curlCode)
-                change(&failure)
-                (testDescription, self.failure, self.code) = (name, failure, code)
-            }
+        private static func tunnel(_ code: Int32, _ status: Int = 0) -> CurlFailure {
+            CurlFailure(code: code, isHTTPS: true, goesThroughProxy: true, proxyStatusCode: status)
         }
 
-        static let beforeSending: [Row] = [
-            .init("connect timeout", 28, .connectionFailed) { _ in },
-            .init("connect timeout, https", 28, .connectionFailed) { $0.isHTTPS = true },
-            .init("whole time over while connecting", 28, .timedOut) { $0.isTimeOver = true },
-            .init("name of the host", 6, .connectionFailed) { _ in },
-            .init("name of the proxy, to 8.15", 5, .proxyFailed) { $0.goesThroughProxy = true },
-            .init("name of the proxy, 8.16", 6, .proxyFailed) { $0.goesThroughProxy = true },
-            .init("refused", 7, .connectionFailed) { $0.systemError = ECONNREFUSED },
-            .init("proxy refused", 7, .proxyFailed) { $0.goesThroughProxy = true },
-            .init("connect timeout of a proxy", 28, .proxyFailed) { $0.goesThroughProxy = true },
-            .init("connect timeout behind a tunnel", 28, .connectionFailed) {
-                ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 200)
-            },
-            .init("407 for a tunnel", 56, .proxyFailed) {
-                ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 407)
-            },
-            .init("garbage for a tunnel", 8, .proxyFailed) { ($0.isHTTPS, $0.goesThroughProxy) = (true, true) },
-            .init("closed before a tunnel", 56, .proxyFailed) { ($0.isHTTPS, $0.goesThroughProxy) = (true, true) },
-            .init("closed behind a tunnel", 56, .connectionLost) {
-                ($0.isHTTPS, $0.goesThroughProxy, $0.proxyStatusCode) = (true, true, 200)
-            },
-            .init("reset in the handshake", 35, .connectionLost) { ($0.isHTTPS, $0.systemError) = (true, ECONNRESET) },
-            .init("no certificate to trust", 60, .tlsFailed) { $0.isHTTPS = true },
-            .init("key that cannot be opened, to 8.15", 58, .tlsFailed) { $0.isHTTPS = true },
-            .init("key that cannot be opened, from 8.16", 43, .tlsFailed) { $0.isHTTPS = true },
-            .init("TLS to a proxy", 60, .tlsFailed) { $0.goesThroughProxy = true },
-            .init("URL", 3, .invalidRequest) { _ in },
-            .init("memory", 27, .transportFailed) { $0.isHTTPS = true },
-            .init("request's header, 8.6", 100, .invalidRequest) { $0.isRequestTooLarge = true },
-            .init("a code nobody knows", 250, .transportFailed) { _ in },
+        private static let beforeSending: [Row] = [
+            ("connect timeout", .init(code: 28), .connectionFailed),
+            ("connect timeout, https", .init(code: 28, isHTTPS: true), .connectionFailed),
+            ("whole time over while connecting", .init(code: 28, isTimeOver: true), .timedOut),
+            ("name of the host", .init(code: 6), .connectionFailed),
+            ("name of the proxy, to 8.15", .init(code: 5, goesThroughProxy: true), .proxyFailed),
+            ("name of the proxy, 8.16", .init(code: 6, goesThroughProxy: true), .proxyFailed),
+            ("refused", .init(code: 7, systemError: ECONNREFUSED), .connectionFailed),
+            ("proxy refused", .init(code: 7, goesThroughProxy: true), .proxyFailed),
+            ("connect timeout of a proxy", .init(code: 28, goesThroughProxy: true), .proxyFailed),
+            ("connect timeout behind a tunnel", tunnel(28, 200), .connectionFailed),
+            ("407 for a tunnel", tunnel(56, 407), .proxyFailed),
+            ("garbage for a tunnel", tunnel(8), .proxyFailed), ("closed before a tunnel", tunnel(56), .proxyFailed),
+            ("closed behind a tunnel", tunnel(56, 200), .connectionLost),
+            ("reset in the handshake", .init(code: 35, isHTTPS: true, systemError: ECONNRESET), .connectionLost),
+            ("no certificate to trust", .init(code: 60, isHTTPS: true), .tlsFailed),
+            ("key that cannot be opened, to 8.15", .init(code: 58, isHTTPS: true), .tlsFailed),
+            ("key that cannot be opened, from 8.16", .init(code: 43, isHTTPS: true), .tlsFailed),
+            ("TLS to a proxy", .init(code: 60, goesThroughProxy: true), .tlsFailed),
+            ("URL", .init(code: 3), .invalidRequest),
+            ("memory", .init(code: 27, isHTTPS: true), .transportFailed),
+            ("request's header, 8.6", .init(code: 100, isRequestTooLarge: true), .invalidRequest),
+            ("a code nobody knows", .init(code: 250), .transportFailed),
         ]
 
-        static let afterSending: [Row] = [
-            .init("whole time over", 28, .timedOut) { ($0.stage, $0.isTimeOver) = (.waiting, true) },
-            .init("closed before an answer", 52, .connectionLost) { $0.stage = .waiting },
+        private static let afterSending: [Row] = [
+            ("whole time over", .init(code: 28, stage: .waiting, isTimeOver: true), .timedOut),
+            ("closed before an answer", .init(code: 52, stage: .waiting), .connectionLost),
             // The server may have received the first request.
-            .init("kept connection dead, then refused", 7, .connectionLost) { $0.stage = .waiting },
-            .init("kept connection dead, then silent", 28, .connectionLost) { $0.stage = .waiting },
-            .init("body cut", 18, .connectionLost) { $0.stage = .receiving },
-            .init("body reset", 56, .connectionLost) { ($0.stage, $0.systemError) = (.receiving, ECONNRESET) },
-            .init("chunk malformed", 56, .badResponse) { $0.stage = .receiving },
-            .init("two Locations, 8.17", 8, .badResponse) { $0.stage = .waiting },
-            .init("folded first line, 7.84", 43, .badResponse) { $0.stage = .waiting },
-            .init("large header, to 7.88", 27, .badResponse) { $0.stage = .waiting },
-            .init("large header, from 8.6", 100, .badResponse) { $0.stage = .waiting },
-            .init("request's header, to 8.5", 27, .invalidRequest) {
-                ($0.stage, $0.isRequestTooLarge) = (.waiting, true)
-            },
-            .init("certificate wanted late", 35, .tlsFailed) { ($0.stage, $0.isHTTPS) = (.waiting, true) },
-            .init("alert after the handshake", 56, .tlsFailed) {
-                ($0.stage, $0.isHTTPS, $0.isRefusedByAlert) = (.waiting, true, true)
-            },
-            .init("stream ended", 92, .connectionLost) { ($0.stage, $0.isHTTPS) = (.receiving, true) },
-            .init("a code nobody knows", 250, .transportFailed) { $0.stage = .receiving },
+            ("kept connection dead, then refused", .init(code: 7, stage: .waiting), .connectionLost),
+            ("kept connection dead, then silent", .init(code: 28, stage: .waiting), .connectionLost),
+            ("body cut", .init(code: 18, stage: .receiving), .connectionLost),
+            ("body reset", .init(code: 56, stage: .receiving, systemError: ECONNRESET), .connectionLost),
+            ("chunk malformed", .init(code: 56, stage: .receiving), .badResponse),
+            ("two Locations, 8.17", .init(code: 8, stage: .waiting), .badResponse),
+            ("folded first line, 7.84", .init(code: 43, stage: .waiting), .badResponse),
+            ("large header, to 7.88", .init(code: 27, stage: .waiting), .badResponse),
+            ("large header, from 8.6", .init(code: 100, stage: .waiting), .badResponse),
+            ("request's header, to 8.5", .init(code: 27, stage: .waiting, isRequestTooLarge: true), .invalidRequest),
+            ("certificate wanted late", .init(code: 35, stage: .waiting, isHTTPS: true), .tlsFailed),
+            (
+                "alert after the handshake",
+                .init(code: 56, stage: .waiting, isHTTPS: true, isRefusedByAlert: true), .tlsFailed
+            ),
+            ("stream ended", .init(code: 92, stage: .receiving, isHTTPS: true), .connectionLost),
+            ("a code nobody knows", .init(code: 250, stage: .receiving), .transportFailed),
         ]
 
         @Test(arguments: beforeSending + afterSending)
-        func eventHasOneMeaningInAllVersions(_ row: Row) {
-            #expect(row.failure.meaning.code == row.code, "\(row.failure.meaning)")
+        func eventHasOneMeaningInAllVersions(event: String, failure: CurlFailure, code: RequestError.Code) {
+            #expect(failure.meaning.code == code, "\(event): \(failure.meaning)")
         }
 
         @Test(arguments: [5, 6, 7, 28, 35, 60, 97] as [Int32], [false, true])

@@ -1,5 +1,3 @@
-// Tests which servers the libcurl transport trusts, and how it reports untrusted servers.
-import ConvoyTesting
 import Foundation
 import Testing
 
@@ -28,18 +26,11 @@ import Testing
             }
         }
 
-        private var options: ConnectionOptions {
-            get throws { try .trustingTestAuthority() }
-        }
-
-        // MARK: Certificates
-
         @Test(arguments: ["127.0.0.1", "localhost"])
         func certificateOfAPrivateAuthorityIsGood(_ host: String) async throws {
             let server = try await TLSServer(Certificates.shared.server, ["-alpn", "http/1.1"])
-            defer { server.shutDown() }
             let request = Request<Data>.get(server.url("/private", host: host))
-            let response = try await Sending(request, over: CurlTransport(options)).response()
+            let response = try await Sending(request, over: CurlTransport.trusting()).response()
             #expect(response.value == Data("hello".utf8))
             #expect(server.heads.map { $0.hasPrefix("GET /private HTTP/1.1\r\n") } == [true])
             let metrics = try #require(response.metrics)
@@ -54,43 +45,25 @@ import Testing
         @Test func selfSignedCertificateIsGoodWhereItIsTrusted() async throws {
             let identity = try Certificates.shared.selfSigned
             let server = try await TLSServer(identity)
-            defer { server.shutDown() }
-            var options = try options
-            options.trust = .certificates(in: identity.certificate)
-            let response = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).response()
+            let transport = try CurlTransport.trusting { $0.trust = .certificates(in: identity.certificate) }
+            let response = try await Sending(Request<Data>.get(server.url()), over: transport).response()
             #expect(response.value == Data("hello".utf8))
         }
 
         @Test(arguments: [BadServer.unknownAuthority, .expired, .otherName, .selfSigned])
         func withoutVerificationEveryCertificateIsGood(_ server: BadServer) async throws {
             let server = try await server.start()
-            defer { server.shutDown() }
-            var options = ConnectionOptions()
-            options.trust = .unverified
-            let response = try await Sending(.get(server.url()), over: CurlTransport(options)).response()
+            let transport = try CurlTransport.trusting { $0.trust = .unverified }
+            let response = try await Sending(.get(server.url()), over: transport).response()
             #expect(response.value == Data("hello".utf8))
-        }
-
-        @Test(arguments: BadServer.allCases)
-        func badServerIsTLSFailed(_ bad: BadServer) async throws {
-            let server = try await bad.start()
-            defer { server.shutDown() }
-            var options = try options
-            if bad == .unknownAuthority { options.trust = .system }
-            let request = Request<Data>.get(server.url()).bearer("secret")
-            let error = try await Sending(request, over: CurlTransport(options)).error()
-            expectRefusal(error)
-            #expect(server.heads == [])
         }
 
         /// A reused handle must not report the system's error of an earlier connection.
         @Test func refusalAfterALostConnectionIsStillTLSFailed() async throws {
             let (lossy, bad) = (try TestServer(), try await BadServer.selfSigned.start())
-            defer { for shutDown in [lossy.shutDown, bad.shutDown] { shutDown() } }
             let old = try await BadServer.oldProtocol.start()
-            defer { old.shutDown() }
             lossy.respond { _ in Reply.status(200, body: "hello").resetting(afterBytes: 0) }
-            let transport = try CurlTransport(options)
+            let transport = try CurlTransport.trusting()
             for url in [bad.url(), old.url()] {
                 let error = try await Sending(Request<Data>.get(lossy.url()), over: transport).error()
                 #expect(error.code == .connectionLost, "\(error)")
@@ -101,12 +74,9 @@ import Testing
         /// Two transports reach a server by the same name, and only the first one trusts it.
         @Test func trustIsNotSharedBetweenTransports() async throws {
             let server = try await TLSServer(Certificates.shared.server)
-            defer { server.shutDown() }
             let request = Request<Data>.get(server.url())
-            let trusting = try CurlTransport(options)
-            var strict = ConnectionOptions()
-            strict.proxy = .direct
-            let doubting = try CurlTransport(strict)
+            let trusting = try CurlTransport.trusting()
+            let doubting = try CurlTransport.trusting { $0.trust = .system }
             for _ in 1...3 {
                 _ = try await Sending(request, over: trusting).response()
                 expectRefusal(try await Sending(request, over: doubting).error())
@@ -121,25 +91,20 @@ import Testing
                 connection.write(bytes)
                 connection.readToEnd()
             }
-            defer { server.shutDown() }
             let request = Request<Data>.get("https://127.0.0.1:\(server.port)/")
-            expectRefusal(try await Sending(request, over: CurlTransport(options)).error())
+            expectRefusal(try await Sending(request, over: CurlTransport.trusting()).error())
             #expect(server.connectionCount == 1)
         }
 
         /// The server reads, and the client waits for the response to its hello.
         @Test func aServerThatIgnoresTheHelloTimesOut() async throws {
             let server = try LoopbackListener { $0.readToEnd() }
-            defer { server.shutDown() }
-            var options = try options
-            options.connectTimeout = .milliseconds(300)
+            let transport = try CurlTransport.trusting { $0.connectTimeout = .milliseconds(300) }
             let request = Request<Data>.get("https://127.0.0.1:\(server.port)/")
-            let error = try await Sending(request, over: CurlTransport(options)).error()
+            let error = try await Sending(request, over: transport).error()
             #expect([.connectionFailed, .timedOut].contains(error.code), "\(error)")
             #expect(error.response == nil)
         }
-
-        // MARK: Pins
 
         @Test func aRightPinIsGood() async throws {
             let all = try Certificates.shared
@@ -154,7 +119,7 @@ import Testing
         func wrongPinIsTLSFailed(_ count: Int) async throws {
             let all = try Certificates.shared
             let pins = Set([all.authority.publicKeyPin, all.client.publicKeyPin].prefix(count))
-            let error = try #require(failure(of: await result(pins: pins)))
+            let error = try #require(await result(pins: pins).failure as? RequestError)
             expectRefusal(error)
             #expect(error.message.lowercased().contains("pin"), "\(error)")
         }
@@ -162,7 +127,7 @@ import Testing
         /// A pin does not replace the check of the authority.
         @Test func rightPinOfAnUnknownAuthorityIsTLSFailed() async throws {
             let pins: Set = [try Certificates.shared.server.publicKeyPin]
-            expectRefusal(try #require(failure(of: await result(pins: pins, trust: .system))))
+            expectRefusal(try #require(await result(pins: pins, trust: .system).failure as? RequestError))
         }
 
         @Test(arguments: [
@@ -170,53 +135,46 @@ import Testing
             "FBXih77Ywl+eNHUF9O2TA+fgT8nKAD4ZSM6NiH4T90c=;sha256//FBXih77Ywl+eNHUF9O2TA+fgT8nKAD4ZSM6NiH4T90c=",
         ])
         func malformedPinIsRefused(_ pin: String) throws {
-            var options = try options
-            options.pinnedPublicKeys = [pin, try Certificates.shared.server.publicKeyPin]
-            try expectRefused(options, naming: "pin")
+            let good = try Certificates.shared.server.publicKeyPin
+            try expectRefused(.trustingTestAuthority { $0.pinnedPublicKeys = [pin, good] }, naming: "pin")
         }
 
         private func result(
             pins: Set<String>, trust: ConnectionOptions.Trust? = nil
         ) async throws -> RequestOperation<Data>.Result {
             let server = try await TLSServer(Certificates.shared.server)
-            defer { server.shutDown() }
-            var options = try options
-            options.pinnedPublicKeys = pins
-            if let trust { options.trust = trust }
-            let result = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).result()
-            #expect(server.heads.count == (failure(of: result) == nil ? 1 : 0))
+            let transport = try CurlTransport.trusting {
+                $0.pinnedPublicKeys = pins
+                if let trust { $0.trust = trust }
+            }
+            let result = try await Sending(Request<Data>.get(server.url()), over: transport).result()
+            #expect(server.heads.count == (result.code == nil ? 1 : 0))
             return result
         }
-
-        // MARK: TLS versions
 
         @Test(arguments: [("-tls1_2", true), ("-tls1_3", false)])
         func oldestVersionIsKeptTo(_ version: String, isTooOld: Bool) async throws {
             let server = try await TLSServer(Certificates.shared.server, [version])
-            defer { server.shutDown() }
-            var options = try options
-            let request = Request<Data>.get(server.url())
-            #expect(try await Sending(request, over: CurlTransport(options)).response().value == Data("hello".utf8))
-            options.minimumTLSVersion = .tls13
-            let result = try await Sending(request, over: CurlTransport(options)).result()
+            let (request, transport) = (Request<Data>.get(server.url()), try CurlTransport.trusting())
+            #expect(try await Sending(request, over: transport).response().value == Data("hello".utf8))
+            let strict = try CurlTransport.trusting { $0.minimumTLSVersion = .tls13 }
+            let result = try await Sending(request, over: strict).result()
             if isTooOld {
-                expectRefusal(try #require(failure(of: result)))
+                expectRefusal(try #require(result.failure as? RequestError))
             } else {
                 #expect(try result.get().value == Data("hello".utf8))
             }
             #expect(server.heads.count == (isTooOld ? 1 : 2))
         }
 
-        // MARK: Files
-
         // The file is rejected at once or with the first request. The transport never uses the authorities of the
         // system instead.
         @Test func aFileWithoutCertificatesTrustsNoServer() async throws {
             let all = try Certificates.shared
             let server = try await TLSServer(all.server)
-            defer { server.shutDown() }
-            var options = try options
-            options.trust = .certificates(in: all.server.privateKey)
+            let options = try ConnectionOptions.trustingTestAuthority {
+                $0.trust = .certificates(in: all.server.privateKey)
+            }
             let transport = Result { () throws(RequestError) in try CurlTransport(options) }
             let error: RequestError
             switch transport {
@@ -228,27 +186,26 @@ import Testing
             #expect(server.heads == [])
         }
 
-        // MARK: Client certificates
-
         // A missing password is also an error. A prompt at the terminal would block the thread of all requests.
         @Test(arguments: [true, false], [Certificates.password, "other", nil])
         func clientCertificateIsOpenedWithItsPassword(_ isArchive: Bool, _ password: String?) async throws {
-            var options = try options
             let all = try Certificates.shared
-            options.clientCertificate =
-                isArchive
-                ? .init(archive: all.clientArchive, password: password)
-                : .init(
-                    certificateFile: all.client.certificate, privateKeyFile: all.lockedClientKey, password: password)
+            let options = try ConnectionOptions.trustingTestAuthority {
+                $0.clientCertificate =
+                    isArchive
+                    ? .init(archive: all.clientArchive, password: password)
+                    : .init(
+                        certificateFile: all.client.certificate, privateKeyFile: all.lockedClientKey,
+                        password: password)
+            }
             if isArchive, CurlLibrary.usesGnuTLS { return try expectRefused(options, naming: "archive") }
             let server = try await serverForClients()
-            defer { server.shutDown() }
             let result = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).result()
             if password == Certificates.password {
                 #expect(try result.get().value == Data("hello".utf8))
                 #expect(server.output.contains("convoy-client"))
             } else {
-                let error = try #require(failure(of: result))
+                let error = try #require(result.failure as? RequestError)
                 #expect(error.code == .tlsFailed, "\(error)")
                 #expect(!error.description.contains(password ?? Certificates.password))
                 #expect(server.heads == [])
@@ -260,11 +217,8 @@ import Testing
         @Test(arguments: ["-tls1_2", "-tls1_3"])
         func missingClientCertificateIsAnError(_ version: String) async throws {
             let server = try await serverForClients([version])
-            defer { server.shutDown() }
-            let error = try await Sending(Request<Data>.get(server.url()), over: CurlTransport(options)).error()
-            #expect(error.code == .tlsFailed, "\(error)")
-            #expect(!error.isRetryable)
-            #expect(error.response == nil)
+            let error = try await Sending(Request<Data>.get(server.url()), over: CurlTransport.trusting()).error()
+            error.expect(.tlsFailed, status: 0)
             #expect(server.heads == [])
         }
 
@@ -275,13 +229,8 @@ import Testing
                 all.server, ["-Verify", "1", "-verify_return_error", "-CAfile", authority] + more)
         }
 
-        // MARK: Helpers
-
         private func expectRefusal(_ error: RequestError, sourceLocation: SourceLocation = #_sourceLocation) {
-            #expect(error.code == .tlsFailed, "\(error)", sourceLocation: sourceLocation)
-            #expect(!error.isRetryable, sourceLocation: sourceLocation)
-            #expect(error.response == nil, sourceLocation: sourceLocation)
-            #expect(error.description.isOneLine, sourceLocation: sourceLocation)
+            error.expect(.tlsFailed, status: 0, sourceLocation: sourceLocation)
             #expect(!error.description.contains("secret"), sourceLocation: sourceLocation)
         }
 
@@ -292,24 +241,27 @@ import Testing
             #expect(error.description.isOneLine)
             #expect(!error.description.contains("secret"))
         }
-
-        private func failure(of result: RequestOperation<Data>.Result) -> RequestError? {
-            if case .failure(let error) = result { error } else { nil }
-        }
     }
 
     extension ConnectionOptions {
         /// Options that trust only the tests' own authority, and ignore the environment.
-        static func trustingTestAuthority() throws -> ConnectionOptions {
+        static func trustingTestAuthority(
+            _ change: (inout ConnectionOptions) throws -> Void = { _ in }
+        ) throws -> ConnectionOptions {
             var options = ConnectionOptions()
             options.trust = .certificates(in: try Certificates.shared.authority.certificate)
             options.proxy = .direct
+            try change(&options)
             return options
         }
     }
-#endif
 
-#if canImport(CLibcurl)
+    extension CurlTransport {
+        static func trusting(_ change: (inout ConnectionOptions) throws -> Void = { _ in }) throws -> CurlTransport {
+            try CurlTransport(.trustingTestAuthority(change))
+        }
+    }
+
     /// Tests that ``TLSSession`` reads the wording of each version, and nothing else.
     @Suite struct HandshakeTests {
         @Test(arguments: [
