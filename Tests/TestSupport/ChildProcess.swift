@@ -1,4 +1,3 @@
-// Programs as child processes of tests.
 import Foundation
 import Testing
 
@@ -6,9 +5,7 @@ import Testing
 ///
 /// On Linux a fork server links each program of the package only once for all tests.
 package final class ChildProcess {
-    /// The end of a process.
     package struct Ending: Sendable {
-        /// The exit status, or the signal that ended the process.
         package let status: Int32
         package let isSignalled: Bool
     }
@@ -54,11 +51,9 @@ package final class ChildProcess {
     /// The lines of the output that are not empty.
     package var lines: [String] { output.split(separator: "\n").map(String.init) }
 
-    /// The texts of both outputs.
     package var text: String { output + errors }
     package var lineCount: Int { (try? Data(contentsOf: files.file("output")))?.count { $0 == 0x0A } ?? 0 }
 
-    /// Sends a signal, unless the process has ended.
     package func send(_ signal: Int32) { process.send(signal) }
 
     /// Waits until the process ends; after `boundSeconds`, kills it and records an issue.
@@ -121,7 +116,6 @@ package final class ChildProcess {
         (try? String(contentsOf: files.file(name), encoding: .utf8)) ?? ""
     }
 
-    /// One of the standard streams.
     private struct Stream {
         let handle: FileHandle
         /// Whether only the child needs the descriptor.
@@ -148,13 +142,11 @@ package final class ChildProcess {
     }
 }
 
-/// A process that was started, and its end.
 protocol RunningProcess: Sendable {
     var isRunning: Bool { get }
     /// How the process ended; meaningless while it runs.
     var ending: ChildProcess.Ending { get }
 
-    /// Sends a signal, unless the process has ended.
     func send(_ signal: Int32)
 }
 

@@ -1,4 +1,3 @@
-// Records the changes that child processes make to files.
 import Foundation
 import Testing
 
@@ -18,7 +17,6 @@ package enum DiskChange: Equatable {
     /// A line that the process printed; it promises that earlier changes are durable.
     case said(String)
 
-    /// The complete entries of a record.
     package static func all(in record: Data) -> [DiskChange] {
         var (changes, rest) = ([DiskChange](), record[...])
         while rest.count >= 21, let kind = rest.first {
@@ -93,12 +91,10 @@ package final class DiskRecorder {
     /// All changes so far of all children, in order.
     package func changes() throws -> [DiskChange] { DiskChange.all(in: try Data(contentsOf: recordFile)) }
 
-    /// Empties the directory.
     package func clear() throws {
         try FileManager.default.removeItem(at: root)
         try FileManager.default.createDirectory(at: root, withIntermediateDirectories: false)
     }
 
-    /// The number of recorded calls.
     package func callCount() throws -> Int { try changes().count { if case .said = $0 { false } else { true } } }
 }

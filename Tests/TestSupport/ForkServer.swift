@@ -2,7 +2,6 @@
 #if os(Linux)
     import Foundation
 
-    /// A process that starts a program by forking.
     final class ForkServer: Sendable {
         /// The space that a server reserves for the arguments and variables of a message.
         private static let room = (arguments: 1_024, variables: 512, bytes: 96 * 1_024)
@@ -34,7 +33,6 @@
         /// A server has ended without an answer, or does not answer.
         struct Silent: Error {}
 
-        /// The servers by the path of their program.
         private final class Servers: @unchecked Sendable {
             // @unchecked: `lock` guards all properties.
             private let lock = NSLock()
@@ -166,7 +164,6 @@
 
         var isRunning: Bool { lock.withLock { status == nil } }
 
-        /// The exit status, or the signal that ended the process.
         var ending: ChildProcess.Ending {
             let word = lock.withLock { status } ?? 0
             let signal = word & 0x7F

@@ -1,4 +1,3 @@
-// Ports of 127.0.0.1 at which no program answers.
 import Foundation
 
 /// A bound port of 127.0.0.1 that the system gives to no other socket.
@@ -9,7 +8,6 @@ package final class LoopbackPort: Sendable {
     private let descriptor: Int32
     package let port: Int
 
-    /// A port that refuses connections.
     package static func refusing() throws -> LoopbackPort { try LoopbackPort(listens: false) }
 
     /// A port at which the system accepts connections and no program answers.

@@ -1,4 +1,3 @@
-// A directory for one test.
 import Foundation
 
 /// A new empty directory, removed with its content when the test releases it.

@@ -1,4 +1,3 @@
-// Waits for events, with a time limit.
 import Foundation
 import Testing
 
@@ -76,11 +75,9 @@ package final class LeakCheck: @unchecked Sendable {
     /// Waits until all watched objects are released.
     ///
     /// A queue may still release objects in its current turn.
-    package func expectAllGone(
-        within bound: Duration = .seconds(120), sourceLocation: SourceLocation = #_sourceLocation
-    ) async {
-        let areGone = await turns(within: bound) { aliveCount == 0 }
-        #expect(areGone, "of \(watchedCount) objects", sourceLocation: sourceLocation)
+    package func expectAllGone(_ label: String = "", sourceLocation: SourceLocation = #_sourceLocation) async {
+        let areGone = await turns(within: .seconds(120)) { aliveCount == 0 }
+        #expect(areGone, "\(aliveCount) of \(watchedCount) objects are left \(label)", sourceLocation: sourceLocation)
     }
 }
 

@@ -2,7 +2,6 @@ import Convoy
 import Foundation
 import Testing
 
-/// Tests callbacks: of a block around an asynchronous POST, and one that blocks its thread.
 @Suite struct CallbackExampleTests {
     /// The callback is called once for each call: after a response, without a connection, and after a time-out.
     @Test func onePostWithOneCallbackOnEveryPath() async throws {

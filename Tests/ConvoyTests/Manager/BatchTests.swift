@@ -173,9 +173,7 @@ import Testing
     }
 }
 
-/// Tests the index of each result when members are added to those of the source.
 @Suite struct BatchMembersTests {
-    /// A stub whose responses contain the paths of their requests.
     private static func echo() -> StubServer {
         StubServer { $0.answer(200, body: Data($0.request.url.path.utf8)) }
     }

@@ -31,8 +31,7 @@ import Testing
         server.exchanges.events.first { $0.request.url.path == "/quick" }?.answer(200)
         _ = try? await quick.response()
         #expect(server.exchanges.count == 3)
-        manager.cancelAll()
-        await manager.drain()
+        await manager.cancelAndDrain()
     }
 
     @Test func cancellingByPredicateMeetsOnlyThose() async {
@@ -117,8 +116,7 @@ import Testing
         await server.exchanges.wait()
         draining.cancel()
         await draining.value
-        manager.cancelAll()
-        await manager.drain()
+        await manager.cancelAndDrain()
     }
 
     /// If the cancelled task could send, a loop in the task would never end with a transport that responds at once.

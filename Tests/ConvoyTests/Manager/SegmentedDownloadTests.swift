@@ -36,10 +36,8 @@ import Testing
             request, to: target, segments: segments, mirrors: mirrors, verifying: digest)
     }
 
-    /// A server with the file.
     private static var complete: StubServer { StubServer { FileVersion(content).answer($0) } }
 
-    /// A server that sends at most this number of bytes for each request.
     private static func limited(to byteCount: Int) -> StubServer {
         StubServer { exchange in
             let (start, end) = exchange.request.headerFields["Range"].flatMap(FileVersion.ends) ?? (0, nil)
@@ -213,7 +211,6 @@ import Testing
         try expectTarget()
     }
 
-    /// Secrets for one server are sent to no other server.
     @Test func mirrorsShareTheWorkAndStandInForEachOther() async throws {
         let server = StubServer { exchange in
             switch exchange.request.url.host() {
@@ -233,7 +230,6 @@ import Testing
         try expectTarget()
     }
 
-    /// The second server has the file, with or without ranges.
     @Test(arguments: [true, false], [404, 403, 500])
     func aMirrorReplacesAServerThatRefuses(hasRanges: Bool, status: Int) async throws {
         let server = StubServer { exchange in
@@ -279,7 +275,6 @@ import Testing
         #expect(try directory.entries == [])
     }
 
-    /// A mirror at another origin gets credentials only if the credentials name its origin.
     @Test(arguments: [true, false], [true, false])
     func aMirrorGetsNoCredentialsUnlessItsOriginIsNamed(isNamed: Bool, isBearer: Bool) async throws {
         let server = StubServer { exchange in
@@ -399,8 +394,7 @@ import Testing
         let server = try TestServer()
         defer { server.shutDown() }
         server.route("/file") { _ in .resource(Self.content, etag: "\"v1\"") }
-        let manager = RequestManager(configuration: .init(transport: .custom(transport.transport)))
-        let download = manager.downloadInSegments(
+        let download = transport.manager().downloadInSegments(
             .get(server.url("/file")), to: target, segments: 4, verifying: Self.digest)
         _ = try await download.file()
         try expectTarget()

@@ -7,7 +7,6 @@ import Testing
 ///
 /// `CURLWireTests` runs the commands.
 @Suite struct CURLCommandTests {
-    /// The options for fields that the transport adds.
     private static let added: String = {
         #if canImport(CLibcurl)
             "-H 'User-Agent: Convoy' -H 'Accept-Encoding: \(ContentDecoder.acceptedCodings)' "

@@ -4,7 +4,6 @@
 
     @testable import Convoy
 
-    /// Runs curl commands of exported requests in shells.
     @Suite(.enabled(if: ["sh", "curl", "setpriv"].allSatisfy(isInstalled))) struct CURLWireTests {
         private let server: TestServer
         private let directory: TemporaryDirectory

@@ -44,7 +44,6 @@ enum HARRules {
         return members
     }()
 
-    /// The defects of an object, each with the path to it.
     static func defects(of value: Any, at path: String = "") -> [String] {
         let last = path.split(separator: ".").last.map(String.init) ?? ""
         guard let object = value as? [String: Any], let rules = members[path] ?? members[last] else {
@@ -77,7 +76,6 @@ enum HARRules {
     }
 }
 
-/// A parsed archive.
 struct ReadHAR {
     let defects: [String]
     let entries: [Entry]

@@ -1,5 +1,4 @@
 import Convoy
-// Requests with values that have a special meaning for shells, curl and terminals.
 import Foundation
 
 /// A random request, and the secret that must never be shown.
@@ -102,7 +101,6 @@ struct HostileRequest: Sendable {
 }
 
 extension HostileRequest {
-    /// Creates requests; the same seed creates the same requests.
     static func make(
         _ count: Int, base: String, directory: TemporaryDirectory, seed: UInt64
     ) async throws -> [HostileRequest] {
@@ -120,7 +118,6 @@ extension SeededGenerator {
 }
 
 extension [String] {
-    /// Random elements, which may repeat.
     func sample(_ count: ClosedRange<Int>, _ random: inout SeededGenerator) -> [String] {
         (0..<Int.random(in: count, using: &random)).map { _ in self[Int.random(in: indices, using: &random)] }
     }

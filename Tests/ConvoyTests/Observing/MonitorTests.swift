@@ -59,13 +59,8 @@ import Testing
     @Test func aResumedFileAndAnExistingFileSayWhatWasReceived() async throws {
         let (log, directory) = (EventLog<Line>(), try TemporaryDirectory())
         let version = FileVersion(FileVersion.seeded(1, byteCount: 300_000))
-        let attempts = Locked(0)
-        let server = StubServer { exchange in
-            let isFirst = attempts.withLock { attempts in
-                attempts += 1
-                return attempts == 1
-            }
-            version.answer(exchange, sending: isFirst ? 100_000 : .max, thenFailing: isFirst ? .cut : nil)
+        let server = StubServer.numbered { exchange, index in
+            version.answer(exchange, sending: index == 0 ? 100_000 : .max, thenFailing: index == 0 ? .cut : nil)
         }
         let clock = VirtualClock()
         let manager = server.manager(monitors: [monitor(log, .info)], clock: clock) { configuration in
@@ -198,11 +193,7 @@ import Testing
     }
 
     @Test func aSuccessHasNoErrorAndRetriesPostNoStart() async throws {
-        let attempts = EventLog<Void>()
-        let server = StubServer { exchange in
-            attempts.record(())
-            exchange.answer(attempts.count == 1 ? 503 : 200)
-        }
+        let server = StubServer.numbered { exchange, index in exchange.answer(index == 0 ? 503 : 200) }
         let manager = server.manager(monitors: [NotificationMonitor(center: center)]) {
             $0.retries = RetryPolicy(maxRetries: 1, baseDelay: .zero)
         }

@@ -4,22 +4,16 @@ import Testing
 @testable import Convoy
 
 @Suite struct ObservingTests {
-    /// Handles the end of an operation late: when the gate is signalled, or after 100 ms.
-    private struct LateMonitor: EventMonitor {
-        let log: EventLog<String>
-        let gate: DispatchSemaphore
-
-        func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
+    @Test func drainingWaitsForMonitors() async throws {
+        let (log, gate) = (EventLog<String>(), DispatchSemaphore(value: 0))
+        let server = StubServer { $0.answer(200) }
+        // Handles the end of the operation late: when the gate is signalled, or after 100 ms.
+        let late = ClosureMonitor { _, event in
             guard event.isFinished else { return }
             _ = gate.wait(timeout: .now() + .milliseconds(100))
             log.record("monitor")
         }
-    }
-
-    @Test func drainingWaitsForMonitors() async throws {
-        let (log, gate) = (EventLog<String>(), DispatchSemaphore(value: 0))
-        let server = StubServer { $0.answer(200) }
-        let manager = server.manager(monitors: [LateMonitor(log: log, gate: gate)])
+        let manager = server.manager(monitors: [late])
         _ = try await manager.send(.stub("a"))
         await manager.drain()
         log.record("drained")
@@ -109,15 +103,12 @@ import Testing
     }
 
     @Test func monitorsReceiveEventsInOrderAndMayCallBack() async {
-        struct Monitor: EventMonitor {
-            let log: EventLog<String>
-            func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
-                _ = (operation.description, operation.progress, operation.isFinished)
-                log.record("\(operation.label) \(event.word)")
-            }
-        }
         let log = EventLog<String>()
-        let manager = StubServer().manager(1, monitors: [Monitor(log: log)])
+        let monitor = ClosureMonitor { operation, event in
+            _ = (operation.description, operation.progress, operation.isFinished)
+            log.record("\(operation.label) \(event.word)")
+        }
+        let manager = StubServer().manager(1, monitors: [monitor])
         manager.isSuspended = true
         manager.enqueue(.stub("a"))
         manager.enqueue(.stub("b")).cancel()
@@ -137,7 +128,7 @@ import Testing
         let response = try await StubServer().manager().send(request)
         let manager = StubServer { $0.answer(500) }.manager()
         let operation = manager.enqueue(request)
-        let error = await #expect(throws: RequestError.self) { try await operation.response() }
+        let error = await operation.failure()
         var dumped = ""
         dump(error, to: &dumped)
         dump(request.core, to: &dumped)

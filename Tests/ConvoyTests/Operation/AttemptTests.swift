@@ -1,12 +1,7 @@
 import Convoy
-// Tests that attempts are numbered, and that events of old attempts are dropped.
 import ConvoyTesting
 import Foundation
 import Testing
-
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
 
 @Suite struct AttemptTests {
     @Test func eventsOfAnEarlierAttemptAreDropped() async {
@@ -40,7 +35,10 @@ import Testing
     @Test func aRetainedTransportClientHoldsNoClosureOfTheCaller() async {
         final class Captured: Sendable {}
         let (check, server) = (LeakCheck(), StubServer.held())
-        let transport = KeepingTransport(server.transport)
+        let clients = Locked<[any TransportClient]>([])
+        let transport = HookedTransport(server.transport) { _, client in
+            clients.withLock { $0.append(client) }
+        }
         let operation = {
             let captured = check.watch(Captured())
             let request = Request<Int>(url: "http://stub/a") { _, _ in
@@ -54,23 +52,6 @@ import Testing
         operation.cancel()
         #expect(await operation.resultCode() == .cancelled)
         await check.expectAllGone()
-        #expect(transport.clients.withLock(\.count) == 1)
-    }
-}
-
-/// A transport that never releases its clients.
-private final class KeepingTransport: Transport {
-    private let transport: any Transport
-    let clients = Locked<[any TransportClient]>([])
-
-    init(_ transport: any Transport) { self.transport = transport }
-
-    var pausesInPlace: Bool { transport.pausesInPlace }
-
-    func makeTask(
-        for request: PreparedRequest, client: any TransportClient
-    ) throws(RequestError) -> URLSessionTask {
-        clients.withLock { $0.append(client) }
-        return try transport.makeTask(for: request, client: client)
+        #expect(clients.withLock(\.count) == 1)
     }
 }

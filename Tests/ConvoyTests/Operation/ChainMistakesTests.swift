@@ -4,7 +4,6 @@ import Testing
 #if os(Linux)
     /// Tests the compiler's errors for mistakes in chains: each names the mistake, and the compiler does not crash.
     @Suite(.timeLimit(.minutes(5))) struct ChainMistakesTests {
-        /// The arguments of `manager.operation`, and the expected part of the error.
         private static let mistakes: [(code: String, error: String)] = [
             (#"after: login, cart) { a in Request<Data>.get("/") }"#, "expects 2 arguments, but 1 was"),
             (#"after: login, cart) { a, b, c in Request<Data>.get("/") }"#, "expects 2 arguments, but 3"),

@@ -23,8 +23,7 @@ import Testing
         let reason = isDependent ? "waits for: first" : "waits for a slot"
         #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
         #expect(server.exchanges.count == 1)
-        manager.cancelAll()
-        await manager.drain()
+        await manager.cancelAndDrain()
     }
 
     @Test func itEndsATransferAndSaysSo() async {
@@ -101,8 +100,7 @@ import Testing
         let asked = "GET http://stub/a was answered 503 with Retry-After"
         #expect(error?.message == "not sent: http://stub:80 is on hold until after its deadline; \(asked)")
         #expect(clock.elapsed == .zero)
-        manager.cancelAll()
-        await manager.drain()
+        await manager.cancelAndDrain()
     }
 
     @Test func aLinkInheritsItWhenAsked() async {
@@ -123,8 +121,7 @@ import Testing
         clock.advance(by: .seconds(3))
         #expect(await own.failure()?.code == .deadlineExceeded)
         #expect(free.result == nil)
-        manager.cancelAll()
-        await manager.drain()
+        await manager.cancelAndDrain()
     }
 
     @Test func aMetDeadlineLeavesNoTimer() async throws {

@@ -16,7 +16,6 @@ import Testing
         #expect(await seen.wait() == ["here"])
     }
 
-    /// A main-actor object that a callback on the main queue changes.
     @MainActor private final class Label {
         var text = ""
         nonisolated init() {}
@@ -152,7 +151,6 @@ import Testing
         #expect(server.exchanges.count == 4)
     }
 
-    /// Runs work on a queue that the tests can recognise.
     private func asNotifier(_ work: () -> Void) {
         let queue = DispatchQueue(label: "notifier")
         queue.setSpecific(key: Self.key, value: "notifier")

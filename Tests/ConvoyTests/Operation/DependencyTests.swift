@@ -226,8 +226,7 @@ import Testing
         for operation in dependents where operation.name != "first" {
             #expect(operation.error == nil, "\(manager.why(operation))")
         }
-        manager.cancelAll()
-        await manager.drain()
+        await manager.cancelAndDrain()
     }
 
     /// As with Foundation's operations, a dependent waits until a queue has started a cancelled request that it has.
@@ -315,30 +314,11 @@ import Testing
         }
         await check.expectAllGone()
     }
-
-    @Test func aWideFanOutRunsAndJoins() async throws {
-        let (server, manager) = StubServer().withManager(64, perHost: 64)
-        let root = manager.operation(.stub("root"))
-        let leaves = (0..<3_000).map { _ in
-            let leaf = manager.operation(.stub("leaf"))
-            leaf.addDependency(root)
-            return leaf
-        }
-        let join = manager.operation(.stub("join"))
-        for leaf in leaves { join.addDependency(leaf) }
-        manager.enqueue(join)
-        manager.enqueue(contentsOf: leaves)
-        manager.enqueue(root)
-        _ = try await join.response()
-        #expect(server.exchanges.count == 3_002)
-        #expect(server.paths.first == "/root" && server.paths.last == "/join")
-    }
 }
 
 extension RequestOperation {
     func resultCode() async -> RequestError.Code? { await failure()?.code }
 
-    /// The error of the operation after its end; nil for a success.
     func failure() async -> RequestError? {
         do throws(RequestError) { _ = try await response() } catch { return error }
         return nil

@@ -3,7 +3,6 @@ import ConvoyTesting
 import Foundation
 import Testing
 
-/// Tests bodies that arrive too slowly, in virtual time.
 @Suite(.timeLimit(.minutes(5))) struct MinimumSpeedTests {
     private let server = StubServer.held()
     private let clock = VirtualClock()
@@ -34,16 +33,20 @@ import Testing
 
     /// The attempt has ended, but an interceptor has not decided yet what follows.
     @Test func whileItsEndIsJudgedNoTimerIsSet() async throws {
-        let (asked, verdict) = (EventLog<Void>(), Gate())
+        let verdict = Turnstile()
+        let judge = Interceptor(deciding: { _, _ in
+            await verdict.pass()
+            return .proceed
+        })
         let manager = server.manager(clock: clock) { configuration in
-            configuration.interceptors = [Judge(asked: asked, verdict: verdict)]
+            configuration.interceptors = [judge]
             configuration.maxBytesPerSecond = 1
         }
         let operation = manager.enqueue(request.maxBytesPerSecond(1))
         let exchange = try await server.answered()
         exchange.send(Data(count: 1_000))
         exchange.finish()
-        await asked.wait()
+        await verdict.arrivals.wait()
         #expect(!clock.advanceToNext())
         verdict.open()
         #expect(try await operation.response().value.count == 1_000)
@@ -84,17 +87,5 @@ import Testing
         let error = await operation.failure()
         #expect(error?.code == .timedOut)
         #expect(error?.response?.statusCode == 500)
-    }
-}
-
-/// Decides about the end of an attempt when the gate opens.
-private struct Judge: RequestInterceptor {
-    let asked: EventLog<Void>
-    let verdict: Gate
-
-    func decide(after _: AttemptEnd, of _: AttemptContext) async throws -> InterceptorDecision {
-        asked.record(())
-        try await verdict.opened(within: .seconds(60))
-        return .proceed
     }
 }

@@ -9,17 +9,17 @@ extension OperationWorld {
         if machine.hasOutcome { steps.append(.start) }
     }
 
-    mutating func cancel(_ defect: Defect?) {
+    mutating func cancel() {
         isCancelled = true
         let (phase, count) = (machine.phase, outcomes)
-        conclude(.end(attempt: nil), defect)
+        conclude(.end(attempt: nil))
         if case .decoding(_, isCommitted: true) = phase, outcomes > count {
             fail("its file is there, and it is cancelled")
         }
     }
 
-    private mutating func conclude(_ event: OperationStateMachine.Event, _ defect: Defect?) {
-        let effects = handle(event, defect)
+    private mutating func conclude(_ event: OperationStateMachine.Event) {
+        let effects = handle(event)
         if effects.finishes {
             if task == .made || task == .running || task == .paused { task = .cancelled }
             steps.append(.finish)
@@ -31,20 +31,20 @@ extension OperationWorld {
         }
     }
 
-    mutating func startByHand(_ defect: Defect?) {
+    mutating func startByHand() {
         startedByHand = true
         steps.append(.start)
     }
 
-    mutating func suspend(_ defect: Defect?) {
+    mutating func suspend() {
         suspendCount += 1
-        changeSuspension(.suspend(pausesInPlace: pausesInPlace), defect)
+        changeSuspension(.suspend(pausesInPlace: pausesInPlace))
     }
 
-    mutating func resume(_ defect: Defect?) { changeSuspension(.resume, defect) }
+    mutating func resume() { changeSuspension(.resume) }
 
-    private mutating func changeSuspension(_ event: OperationStateMachine.Event, _ defect: Defect?) {
-        let effects = handle(event, defect)
+    private mutating func changeSuspension(_ event: OperationStateMachine.Event) {
+        let effects = handle(event)
         guard effects.isTaken else { return }
         steps.append(.notifyScheduler)
         if effects.endsAttempt { steps.append(.endSuspendedAttempt) }
@@ -52,10 +52,10 @@ extension OperationWorld {
         if effects.adjusts, pausesInPlace { steps.append(.adjust) }
     }
 
-    mutating func giveSlot(_ defect: Defect?) {
+    mutating func giveSlot() {
         (slot, slotCount) = (.taken, slotCount + 1)
         if machine.isWaitingToStart, !isInQueue {
-            if handle(.handoverBegan, defect).isTaken {
+            if handle(.handoverBegan).isTaken {
                 steps.append(.endHandover)
                 isInQueue = true
             } else {
@@ -70,100 +70,100 @@ extension OperationWorld {
         OperationStateMachine.Slot(number: slotCount, suspensionChanges: toldSuspensions)
     }
 
-    mutating func endTask(_ defect: Defect?) {
+    mutating func endTask() {
         task = .ended
-        if handle(.attemptEnded(attempt: taskAttempt), defect).isTaken { steps.append(.decide(taskAttempt)) }
+        if handle(.attemptEnded(attempt: taskAttempt)).isTaken { steps.append(.decide(taskAttempt)) }
     }
 
-    mutating func hold(_ defect: Defect?) {
+    mutating func hold() {
         (isReaderBehind, task, holdCount) = (true, .paused, holdCount + 1)
-        _ = handle(.taskPaused(attempt: taskAttempt), defect)
+        _ = handle(.taskPaused(attempt: taskAttempt))
         // The reader may have caught up before the hold was recorded.
         steps.append(.adjust)
     }
 
-    mutating func perform(_ step: Step, _ defect: Defect?) {
+    mutating func perform(_ step: Step) {
         switch step {
-        case .endHandover: if handle(.handoverEnded, defect).starts { steps.append(.start) }
+        case .endHandover: if handle(.handoverEnded).starts { steps.append(.start) }
         case .start:
-            let effects = handle(.start(mayBeBlocked: false), defect)
+            let effects = handle(.start(mayBeBlocked: false))
             if effects.begins { steps.append(.begin) }
             if effects.finishes { steps.append(.finish) }
         case .begin:
             // An attempt that is suspended before it begins releases its slot.
             if machine.isSuspended, slot == .taken {
                 slot = .aside
-                if handle(.putOff(attempt: 1), defect).isTaken { steps.append(.queueAgain) }
+                if handle(.putOff(attempt: 1)).isTaken { steps.append(.queueAgain) }
             } else {
                 steps.append(.launch(1))
             }
         case .launch(let attempt):
             let event = OperationStateMachine.Event.launch(
                 attempt: attempt, pausesInPlace: pausesInPlace, isClaim: true)
-            steps.append(handle(event, defect).isTaken ? .makeTask(attempt) : .leaveSlot)
-        case .makeTask(let attempt): makeTask(attempt, defect)
+            steps.append(handle(event).isTaken ? .makeTask(attempt) : .leaveSlot)
+        case .makeTask(let attempt): makeTask(attempt)
         case .resumeTask(let attempt):
             if task == .made, taskAttempt == attempt { task = .running }
-            if handle(.taskResumed(attempt: attempt), defect).adjusts { steps.append(.adjust) }
-        case .adjust: adjust(defect)
+            if handle(.taskResumed(attempt: attempt)).adjusts { steps.append(.adjust) }
+        case .adjust: adjust()
         case .leaveSlot:
-            if slot != .none, handle(.cameToRest, defect).leavesSlot { steps.append(.notifyScheduler) }
+            if slot != .none, handle(.cameToRest).leavesSlot { steps.append(.notifyScheduler) }
         case .notifyScheduler: notifyScheduler()
         case .endSuspendedAttempt:
             if task == .made || task == .running || task == .paused { task = .cancelled }
             steps.append(.closeSuspendedAttempt)
         case .closeSuspendedAttempt:
-            if let attempt = handle(.attemptClosed, defect).launches {
+            if let attempt = handle(.attemptClosed).launches {
                 steps.append(.launch(attempt))
             } else {
                 steps.append(.leaveSlot)
             }
-        case .decide(let attempt): decide(attempt, defect)
+        case .decide(let attempt): decide(attempt)
         case .queueAgain:
-            _ = handle(.queued(slots: UInt32(slotCount)), defect)
+            _ = handle(.queued(slots: UInt32(slotCount)))
             if slot == .none {
                 steps.append(.resumeAttempt(.slotGiven(nil)))
             } else if slot != .over {
                 slot = machine.isSuspended ? .givenBack : .queued
             }
-        case .decode(let attempt): conclude(.end(attempt: attempt), defect)
+        case .decode(let attempt): conclude(.end(attempt: attempt))
         case .resumeAttempt(let event):
-            let effects = handle(event, defect)
+            let effects = handle(event)
             if let attempt = effects.launches { steps.append(.launch(attempt)) }
             if effects.adjusts, pausesInPlace { steps.append(.adjust) }
         case .finish:
-            if handle(.finished, defect).isTaken {
+            if handle(.finished).isTaken {
                 if isFinishedTold { fail("finished twice") }
                 isFinishedTold = true
                 slot = .over
                 steps.append(.deliver)
             }
-            _ = handle(.delivery(.endNotified), defect)
+            _ = handle(.delivery(.endNotified))
         case .deliver:
-            guard handle(.delivery(.begin), defect).isTaken else { return }
+            guard handle(.delivery(.begin)).isTaken else { return }
             deliveries += 1
             if deliveries > 1 { fail("the handlers are called twice") }
-            _ = handle(.delivery(.handlersSent(bounds.handlers)), defect)
+            _ = handle(.delivery(.handlersSent(bounds.handlers)))
             steps += Array(repeating: .handlerReturns, count: bounds.handlers) + [.sendOff]
-        case .sendOff: _ = handle(.delivery(.sentOff), defect)
+        case .sendOff: _ = handle(.delivery(.sentOff))
         case .handlerReturns:
             handlersRun += 1
-            _ = handle(.delivery(.handlerReturned), defect)
+            _ = handle(.delivery(.handlerReturned))
         }
     }
 
-    private mutating func makeTask(_ attempt: Int, _ defect: Defect?) {
+    private mutating func makeTask(_ attempt: Int) {
         if task == .made || task == .running || task == .paused { fail("two tasks at a time") }
-        let effects = handle(.taskMade(attempt: attempt, pausesInPlace: pausesInPlace), defect)
+        let effects = handle(.taskMade(attempt: attempt, pausesInPlace: pausesInPlace))
         guard effects.isTaken else { return steps.append(.leaveSlot) }
         (task, taskAttempt, isReaderBehind) = (.made, attempt, false)
         if machine.hasOutcome { fail("a task for an operation that has an outcome") }
         steps.append(effects.runsTask == true ? .resumeTask(attempt) : .leaveSlot)
     }
 
-    private mutating func adjust(_ defect: Defect?) {
+    private mutating func adjust() {
         guard pausesInPlace else { return }
-        if let runs = handle(.adjust(isPaused: isReaderBehind), defect).runsTask {
+        if let runs = handle(.adjust(isPaused: isReaderBehind)).runsTask {
             if runs, machine.mustWait { fail("a task runs that is held back") }
             if task == .made || task == .running || task == .paused { task = runs ? .running : .paused }
         }
@@ -185,13 +185,13 @@ extension OperationWorld {
         }
     }
 
-    private mutating func decide(_ attempt: Int, _ defect: Defect?) {
-        if attempt < bounds.attempts, handle(.repeats(attempt: attempt), defect).isTaken {
+    private mutating func decide(_ attempt: Int) {
+        if attempt < bounds.attempts, handle(.repeats(attempt: attempt)).isTaken {
             task = .none
             if slot != .none, slot != .over { slot = .aside }
             return steps.append(.queueAgain)
         }
-        if handle(.bodyComplete(attempt: attempt, commits: isCommitting), defect).isTaken {
+        if handle(.bodyComplete(attempt: attempt, commits: isCommitting)).isTaken {
             steps.append(.decode(attempt))
         }
     }

@@ -7,7 +7,6 @@
 /// A world is a value, so the exploration can copy it. The exploration tries all possible next steps of each world, and
 /// visits each world once.
 struct OperationWorld: Hashable {
-    /// A step that a thread performs later.
     enum Step: Hashable {
         case endHandover
         case start
@@ -17,7 +16,6 @@ struct OperationWorld: Hashable {
         case resumeTask(Int)
         case adjust
         case leaveSlot
-        /// Notifies the scheduler of a suspension or a resume.
         case notifyScheduler
         case endSuspendedAttempt
         case closeSuspendedAttempt
@@ -82,7 +80,7 @@ struct OperationWorld: Hashable {
     }
 
     /// All worlds that can follow, each with the name of its event.
-    func successors(_ defect: Defect? = nil) -> [(String, OperationWorld)] {
+    func successors() -> [(String, OperationWorld)] {
         var result: [(String, OperationWorld)] = []
         func add(_ name: String, _ change: (inout OperationWorld) -> Void) {
             var next = self
@@ -93,33 +91,32 @@ struct OperationWorld: Hashable {
         for (index, step) in steps.enumerated() where !steps[..<index].contains(step) {
             add("\(step)") {
                 $0.steps.remove(at: index)
-                $0.perform(step, defect)
+                $0.perform(step)
             }
         }
-        addOwner(add, defect)
-        addSurroundings(add, defect)
+        addOwner(add)
+        addSurroundings(add)
         return result
     }
 
-    /// Adds the actions of the owner.
-    private func addOwner(_ add: (String, (inout OperationWorld) -> Void) -> Void, _ defect: Defect?) {
+    private func addOwner(_ add: (String, (inout OperationWorld) -> Void) -> Void) {
         if slot == .none, machine.isWaitingToStart { add("enqueue") { $0.enqueue() } }
-        if !isCancelled { add("cancel") { $0.cancel(defect) } }
-        if !startedByHand, slot == .none { add("start by hand") { $0.startByHand(defect) } }
-        if !machine.isSuspended, suspendCount < bounds.suspensions { add("suspend") { $0.suspend(defect) } }
-        if machine.isSuspended { add("resume") { $0.resume(defect) } }
+        if !isCancelled { add("cancel") { $0.cancel() } }
+        if !startedByHand, slot == .none { add("start by hand") { $0.startByHand() } }
+        if !machine.isSuspended, suspendCount < bounds.suspensions { add("suspend") { $0.suspend() } }
+        if machine.isSuspended { add("resume") { $0.resume() } }
     }
 
     /// Adds the actions of the scheduler, the queue, the transport and the reader of the body.
-    private func addSurroundings(_ add: (String, (inout OperationWorld) -> Void) -> Void, _ defect: Defect?) {
-        if slot == .queued { add("slot") { $0.giveSlot(defect) } }
+    private func addSurroundings(_ add: (String, (inout OperationWorld) -> Void) -> Void) {
+        if slot == .queued { add("slot") { $0.giveSlot() } }
         if isInQueue, machine.isWaitingToStart, !steps.contains(.start) {
             add("queue starts") { $0.steps.append(.start) }
         }
         if task == .running {
-            add("task ends") { $0.endTask(defect) }
+            add("task ends") { $0.endTask() }
             if pausesInPlace, !isReaderBehind, holdCount < bounds.holds {
-                add("reader falls behind") { $0.hold(defect) }
+                add("reader falls behind") { $0.hold() }
             }
         }
         if isReaderBehind {
@@ -132,12 +129,8 @@ struct OperationWorld: Hashable {
 
     // MARK: The state machine
 
-    mutating func handle(
-        _ event: OperationStateMachine.Event, _ defect: Defect?
-    ) -> OperationStateMachine.Effects {
-        guard let event = defect.map({ $0.changed(event, machine) }) ?? event else { return .dropped }
-        var effects = machine.handle(event)
-        defect?.change(&effects, of: event)
+    mutating func handle(_ event: OperationStateMachine.Event) -> OperationStateMachine.Effects {
+        let effects = machine.handle(event)
         if effects.finishes || effects.abandons {
             if case .start = event {} else { outcomes += 1 }
             if outcomes > 1 { violation = "two outcomes" }
@@ -151,73 +144,4 @@ struct OperationWorld: Hashable {
     }
 
     mutating func fail(_ text: String) { violation = violation ?? text }
-}
-
-extension OperationWorld {
-    /// Possible mistakes of the state machine, or of the code that performs its effects; the exploration finds each.
-    enum Defect: CaseIterable {
-        // Events that are lost.
-        case returnOfResume, pause, closeOfASuspendedAttempt, comingToRest, endOfHandover, failedWayIntoTheNextAttempt
-        case askingForASlot, finishing, endForTheDelivery, returnOfAHandler, delivery
-        // Events that are taken for others.
-        case slotCountsThoughSuspendedSince, keptSlotBeginsWhatWaits, taskThatCannotPauseIsKept, readerIsNotAsked
-        case cancellationEndsWhatIsCommitted
-        // Effects that are lost or doubled.
-        case startIsNotCalledAgain, resumeDoesNotLookAtTheTask, suspendDoesNotLookAtTheTask, resumeDoesNotLaunch
-        case slotDoesNotLaunch, suspendedAttemptIsNotEnded, taskIsNotResumed, eventsDuringResumeAreNotLookedAt
-        case handlersAreCalledByEach, secondOutcomeIsStored, slotIsNeverGivenBack
-
-        /// Whether the exploration finds the defect only after more events than a short run visits.
-        var isDeep: Bool { self == .slotCountsThoughSuspendedSince }
-        var isCommitting: Bool { self == .cancellationEndsWhatIsCommitted }
-        /// Whether the defect needs a transport that can pause.
-        var pausesInPlace: Bool {
-            switch self {
-            case .returnOfResume, .pause, .readerIsNotAsked, .cancellationEndsWhatIsCommitted,
-                .resumeDoesNotLookAtTheTask, .suspendDoesNotLookAtTheTask, .eventsDuringResumeAreNotLookedAt:
-                true
-            default: false
-            }
-        }
-
-        /// The event that the machine handles instead; nil for none.
-        func changed(_ event: OperationStateMachine.Event, _ machine: OperationStateMachine)
-            -> OperationStateMachine.Event?
-        {
-            switch (self, event) {
-            case (.returnOfResume, .taskResumed), (.pause, .taskPaused), (.closeOfASuspendedAttempt, .attemptClosed),
-                (.comingToRest, .cameToRest), (.endOfHandover, .handoverEnded), (.askingForASlot, .queued),
-                (.failedWayIntoTheNextAttempt, .putOff), (.finishing, .finished),
-                (.endForTheDelivery, .delivery(.endNotified)), (.returnOfAHandler, .delivery(.handlerReturned)),
-                (.delivery, .delivery(.begin)):
-                return nil
-            case (.slotCountsThoughSuspendedSince, .slotGiven(let slot?)):
-                return .slotGiven(.init(number: slot.number, suspensionChanges: machine.suspensionChanges))
-            case (.keptSlotBeginsWhatWaits, .slotKept(let slot)): return .slotGiven(slot)
-            case (.taskThatCannotPauseIsKept, .taskMade(let attempt, false)):
-                return .taskMade(attempt: attempt, pausesInPlace: true)
-            case (.readerIsNotAsked, .adjust): return .adjust(isPaused: false)
-            case (.cancellationEndsWhatIsCommitted, .end(attempt: nil)):
-                guard case .decoding(let attempt, true) = machine.phase else { return event }
-                return .end(attempt: attempt)
-            default: return event
-            }
-        }
-
-        func change(_ effects: inout OperationStateMachine.Effects, of event: OperationStateMachine.Event) {
-            switch (self, event) {
-            case (.startIsNotCalledAgain, .handoverEnded): effects.starts = false
-            case (.resumeDoesNotLookAtTheTask, .resume), (.suspendDoesNotLookAtTheTask, .suspend),
-                (.eventsDuringResumeAreNotLookedAt, .taskResumed):
-                effects.adjusts = false
-            case (.resumeDoesNotLaunch, .resume), (.slotDoesNotLaunch, .slotGiven): effects.launches = nil
-            case (.suspendedAttemptIsNotEnded, .suspend): effects.endsAttempt = false
-            case (.taskIsNotResumed, .taskMade): effects.runsTask = nil
-            case (.handlersAreCalledByEach, .delivery(.begin)): effects.isTaken = true
-            case (.secondOutcomeIsStored, .end): effects.finishes = true
-            case (.slotIsNeverGivenBack, .cameToRest): effects.leavesSlot = false
-            default: break
-            }
-        }
-    }
 }

@@ -3,9 +3,7 @@ import Testing
 
 @testable import Convoy
 
-/// Tests that the quality of service of an operation reaches the code that waits for it.
 @Suite struct QualityOfServiceTests {
-    /// Records the quality of service of the added operations.
     private final class Queue: OperationQueue, @unchecked Sendable {
         // @unchecked: the superclass `OperationQueue` is `@unchecked Sendable`.
         let added = EventLog<QualityOfService>()

@@ -4,7 +4,6 @@ import Testing
 
 @testable import Convoy
 
-/// Tests that operations obey limits of bytes per second, in virtual time.
 @Suite(.timeLimit(.minutes(5))) struct RateLimitingTests {
     private let server = StubServer.held()
     private let clock = VirtualClock()

@@ -254,8 +254,6 @@ import Testing
         #expect(!operation.isSuspended && server.exchanges.count == 1)
     }
 
-    // MARK: Groups of Dispatch, and objects of the caller
-
     @Test func aGroupIsLeftWhenEachOperationAndItsHandlersHaveReturned() async {
         let manager = StubServer { $0.answer($0.request.url.path == "/b" ? 500 : 200) }.manager()
         let operations = ["a", "b", "c"].map { manager.operation(.stub($0)) }
@@ -319,13 +317,12 @@ import Testing
 
     @Test(arguments: ["closure", "failure", "stream", "interceptor", "map"])
     func aCopyOfAFinishedOperationWithReleasedCodeFails(code: String) async throws {
-        struct Nothing: RequestInterceptor {}
         let request: Request<Data> =
             switch code {
             case "closure": Request(url: "http://stub/a") { body, _ in body }
             case "failure": Request<Data>.stub("a").failing { _, _ in Problem(title: "x") }
             case "stream": Request<Data>.stub("a").body { InputStream(data: Data()) }
-            case "interceptor": Request<Data>.stub("a").intercepted(by: Nothing())
+            case "interceptor": Request<Data>.stub("a").intercepted(by: Interceptor())
             default: Request<Data>.stub("a").map { $0 }
             }
         let (server, manager) = StubServer().withManager()
@@ -337,7 +334,7 @@ import Testing
         let count = server.exchanges.count
         let late = operation.copy()
         manager.enqueue(late)
-        let error = await #expect(throws: RequestError.self) { try await late.response() }
+        let error = await late.failure()
         #expect(error?.code == .invalidRequest)
         #expect(error?.message.contains("copy of a finished operation") == true)
         #expect(server.exchanges.count == count)

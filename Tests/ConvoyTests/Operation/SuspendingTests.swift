@@ -2,7 +2,6 @@ import Convoy
 import Foundation
 import Testing
 
-/// Tests that a suspended operation releases its slot, and needs a slot to continue.
 @Suite(.timeLimit(.minutes(2))) struct SuspendingTests {
     @Test(arguments: [true, false])
     func aSuspendedOperationLeavesItsSlotToOthers(pausesInPlace: Bool) async throws {

@@ -15,8 +15,6 @@ import Testing
         RequestError(.unacceptableStatus, "", response: ResponseHead(statusCode: statusCode))
     }
 
-    // MARK: Failures that are retried
-
     @Test(arguments: 100...599)
     func onlyTheListedStatusCodesAreRepeated(statusCode: Int) throws {
         let permits = Self.standard.permits(answered(statusCode), of: try .test(), retries: 0)
@@ -49,8 +47,6 @@ import Testing
         #expect(!policy.permits(error(.badResponse), of: try .test(), retries: 0))
         #expect(!policy.permits(error(.timedOut), of: try .test(), retries: 0))
     }
-
-    // MARK: Requests that are retried
 
     @Test(
         arguments: [
@@ -92,8 +88,6 @@ import Testing
         }
         #expect(!RetryPolicy.never.permits(answered(503), of: try .test(), retries: 0))
     }
-
-    // MARK: Delays
 
     @Test func theWaitDoublesUpToTheLongest() {
         let ceilings = (1...10).map { Self.standard.delay(beforeRetry: $0, unit: 1) }

@@ -4,16 +4,10 @@ import Testing
 
 @testable import Convoy
 
-/// Tests retries of operations in virtual time.
 @Suite struct RetryingTests {
     /// A server that responds with these status codes in order; 0 is a lost connection, and the last one is repeated.
     private static func answering(_ codes: [Int], headerFields: HeaderFields = [:]) -> StubServer {
-        let next = Locked(0)
-        return StubServer { exchange in
-            let index = next.withLock { next in
-                defer { next += 1 }
-                return next
-            }
+        StubServer.numbered { exchange, index in
             let code = codes[min(index, codes.count - 1)]
             if code == 0 { return exchange.finish(RequestError(.connectionLost, "lost")) }
             exchange.answer(code, headerFields: code >= 400 ? headerFields : [:], body: Data("\(code)".utf8))
@@ -188,8 +182,6 @@ import Testing
         _ = try await operation.response()
     }
 
-    // MARK: Retry-After
-
     @Test(arguments: [429, 503])
     func retryAfterOfOneRequestDelaysNoOther(statusCode: Int) async throws {
         let clock = VirtualClock()
@@ -212,10 +204,6 @@ import Testing
         _ = try await slow.response()
         #expect(server.exchanges.count == 52)
     }
-
-    // MARK: Requests that no server has applied
-
-    // MARK: 417
 
     /// After a 417, the request is sent once more without `Expect` (RFC 9110, section 10.1.1).
     ///
@@ -245,13 +233,11 @@ import Testing
         let server = Self.answering([417])
         let request = Request<Data>.post("http://stub/a").body(Data())
         for request in [request, request.header("Expect", "100-continue")] {
-            let error = await #expect(throws: RequestError.self) { try await server.manager().send(request) }
+            let error = await server.manager().error(of: request)
             #expect(error?.response?.statusCode == 417)
         }
         #expect(server.exchanges.events.map { $0.request.headerFields["Expect"] } == [nil, "100-continue", nil])
     }
-
-    // MARK: On the wire
 
     /// With the scope `.host`, all requests to the host wait, even if the failed one is not retried.
     ///

@@ -9,8 +9,6 @@ import Testing
         var number: Double
     }
 
-    // MARK: Defects
-
     private struct Refusal: Error {}
 
     private static let dates = ParameterEncoding(dateEncoding: .custom { _ in throw Refusal() })
@@ -18,7 +16,6 @@ import Testing
     private static let form = "the form could not be encoded: "
     private static let json = "the JSON body could not be encoded: "
 
-    /// Each defect with the expected part of its message.
     private static let defective: [(Request<Data>, String)] = [
         (.get("ftp://stub/"), "neither http nor https"),
         (.get("file:///etc/passwd"), "neither http nor https"),
@@ -41,7 +38,6 @@ import Testing
         (.get("http://stub/").idleTimeout(.seconds(-1)), "idle timeout"),
     ]
 
-    /// Parameters and bodies that cannot be encoded.
     private static let unencodable: [(Request<Data>, String)] = [
         (.get("http://stub/").query(["a", "b"]), "\(query)it has no key"),
         (.get("http://stub/").query("a"), "\(query)it has no key"),
@@ -101,8 +97,6 @@ import Testing
         #expect(Request<Data>.get(url).defect == nil)
     }
 
-    // MARK: Secrets
-
     /// No message contains the credentials of the URL, whatever is wrong with the request.
     @Test(arguments: [
         "http://user:hunter2@stub/", "http://hunter2@stub/", "http://:hunter2@stub/", "ftp://user:hunter2@stub/",
@@ -125,8 +119,6 @@ import Testing
         #expect(!manager.why(queued).contains("hunter2"))
         queued.cancel()
     }
-
-    // MARK: Building requests
 
     /// If nothing defines the output of `.get(url)`, the output is the body.
     @Test func aCallThatNamesNoOutputGivesTheBody() async throws {

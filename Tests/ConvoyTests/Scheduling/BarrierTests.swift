@@ -3,7 +3,6 @@ import Testing
 
 @testable import Convoy
 
-/// Tests barriers of an operation queue, and cycles that include them.
 @Suite(.timeLimit(.minutes(3))) struct BarrierTests {
     private static func queue(_ isOwn: Bool) -> OperationQueue? { isOwn ? nil : OperationQueue() }
 

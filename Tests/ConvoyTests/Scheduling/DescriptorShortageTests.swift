@@ -33,7 +33,6 @@ import Testing
             }
         }
 
-        /// Completes the oldest exchange with a 200.
         func answerOne() {
             let exchange = state.withLock { $0.held.isEmpty ? nil : $0.held.removeFirst() }
             exchange?.answer(200, body: Data("ok".utf8))
@@ -108,9 +107,7 @@ import Testing
                 let transport = try CurlTransport(options)
                 await openDescriptorsOfDispatch()
                 #expect(try await Sending(request, over: transport).error().code == .connectionFailed)
-                let openCount = openDescriptorCount()
-                var limit = rlimit(rlim_cur: UInt(openCount + 8), rlim_max: UInt(openCount + 8))
-                #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+                limitDescriptors(toFree: 8)
                 var taken: [Int32] = []
                 while case let descriptor = open("/dev/null", O_RDONLY), descriptor >= 0 { taken.append(descriptor) }
                 for descriptor in taken.prefix(2) { close(descriptor) }
@@ -127,9 +124,7 @@ import Testing
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
                 let manager = RequestManager()
-                let openCount = openDescriptorCount()
-                var limit = rlimit(rlim_cur: UInt(openCount + 8), rlim_max: UInt(openCount + 8))
-                #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+                limitDescriptors(toFree: 8)
                 while open("/dev/null", O_RDONLY) >= 0 {}
                 await withCheckedContinuation { continuation in
                     DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(1)) { continuation.resume() }
@@ -171,10 +166,7 @@ import Testing
             configuration.retries = .never
             // The limit is set before the first request. That request determines the number of idle connections that
             // stay open.
-            let openCount = openDescriptorCount()
-            let count = rlim_t(openCount + freeDescriptors)
-            var limit = rlimit(rlim_cur: count, rlim_max: count)
-            #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+            limitDescriptors(toFree: freeDescriptors)
             let manager = RequestManager(configuration: configuration)
             _ = try await manager.send(Request<Data>.get(base + "first"))
             let files = manager.batch(

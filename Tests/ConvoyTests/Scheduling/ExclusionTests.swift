@@ -3,7 +3,6 @@ import Testing
 
 @testable import Convoy
 
-/// Tests that requests with the same name run one after another.
 @Suite(.timeLimit(.minutes(2))) struct ExclusionTests {
     private let server = StubServer.held()
     private let manager: RequestManager
@@ -38,8 +37,7 @@ import Testing
         manager.enqueue(.stub("third"))
         #expect(await server.exchanges.wait(count: 2).map { $0.request.url.path }.sorted() == ["/first", "/third"])
         #expect(manager.why(second) == "waits for the name “cart”: first has it")
-        manager.cancelAll()
-        await manager.drain()
+        await manager.cancelAndDrain()
     }
 
     @Test func cancelledAndSuspendedWaitersAreSkipped() async {

@@ -1,4 +1,3 @@
-// Tests the manager's queue, used like any operation queue.
 import Convoy
 import ConvoyTesting
 import Foundation

@@ -1,5 +1,4 @@
 import Convoy
-// Tests barriers of operation queues, with the same cases for plain operations and for requests.
 import Foundation
 import Testing
 
@@ -10,8 +9,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func twoBarriersRunInTheirOrder(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await world.run("a", held: true)
-            try await world.untilBegun(1)
+            try await world.runHeld("a")
             try await world.addBarrier("first")
             try await world.run("b", held: true)
             try await world.addBarrier("second")
@@ -19,9 +17,7 @@ import Testing
             await world.settle()
             world.board.open("a")
             try await world.untilBegun(2)
-            await world.settle()
-            world.board.open("b")
-            try await world.waitForAll()
+            try await world.finish(["b"])
             world.expect(world.board.events, is: ["+a", "-a", "first", "+b", "-b", "second", "+c"], "order")
         }
     }
@@ -35,41 +31,28 @@ import Testing
             try await world.untilBegun(1)
             try await world.addBarrier("barrier")
             try await world.run("d")
-            await world.settle()
-            world.board.open("a")
-            try await world.waitForAll()
+            try await world.finish(["a"])
             world.expect(world.board.events, is: ["+a", "-a", "+b", "+c", "barrier", "+d"], "order")
         }
     }
 
     @Test(arguments: QueueSubject.queues)
-    func aBarrierInAnEmptyQueueRuns(subject: QueueSubject) async {
-        await conform(subject) { world in
-            try await world.addBarrier("barrier")
-            try await world.untilLogged("barrier")
-            try await world.run("a")
-            try await world.waitForAll()
-            world.expect(world.board.events, is: ["barrier", "+a"], "order")
-        }
-    }
-
-    @Test(arguments: QueueSubject.queues)
-    func aBarrierInAnEmptyQueueHoldsBackLaterOperations(subject: QueueSubject) async {
+    func aBarrierInAnEmptyQueueRunsAndHoldsBackLaterOperations(subject: QueueSubject) async {
         await conform(subject) { world in
             let gate = DispatchSemaphore(value: 0)
             try await world.call("adding a barrier") { [queue = world.queue] in
                 queue.addBarrierBlock {
-                    _ = gate.wait(timeout: .now() + 30)
                     world.mark("barrier")
+                    _ = gate.wait(timeout: .now() + 30)
+                    world.mark("its end")
                 }
             }
+            try await world.untilLogged("barrier")
             try await world.run("a")
             await world.settle()
             gate.signal()
-            try await world.untilBegun(1)
-            try await world.untilLogged("barrier")
             try await world.waitForAll()
-            world.expect(world.board.events, is: ["barrier", "+a"], "order")
+            world.expect(world.board.events, is: ["barrier", "its end", "+a"], "order")
         }
     }
 
@@ -80,11 +63,7 @@ import Testing
             try await world.add(operations)
             try await world.addBarrier { "barrier, unfinished: \(operations.count { !$0.isFinished })" }
             try await world.add(world.make(["x", "y"]))
-            for done in 0..<12 {
-                try await world.untilBegun(done + 1)
-                await world.settle()
-                world.board.open(world.board.begun[done])
-            }
+            try await world.openInTurn(12)
             try await world.waitForAll()
             world.expect(world.board.place(of: "barrier, unfinished: 0"), is: 24, "place of the barrier")
             world.expect(Set(world.board.events.suffix(2)), is: ["+x", "+y"], "the last two")
@@ -108,8 +87,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aPriorityDoesNotOvertakeABarrier(subject: QueueSubject) async {
         await conform(subject, limit: 1) { world in
-            try await world.run("a", held: true)
-            try await world.untilBegun(1)
+            try await world.runHeld("a")
             let low = world.make("low")
             low.queuePriority = .veryLow
             try await world.add(low)
@@ -117,13 +95,10 @@ import Testing
             let high = world.make("high")
             high.queuePriority = .veryHigh
             try await world.add(high)
-            world.board.open("a")
-            try await world.waitForAll()
+            try await world.finish(["a"])
             world.expect(world.board.events, is: ["+a", "-a", "+low", "barrier", "+high"], "order")
         }
     }
-
-    // MARK: Suspension, cancelling, waiting
 
     @Test(arguments: QueueSubject.queues)
     func aBarrierWaitsInASuspendedQueue(subject: QueueSubject) async {
@@ -143,8 +118,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aBarrierThatIsDueWaitsInASuspendedQueue(subject: QueueSubject) async {
         await conform(subject) { world in
-            let first = try await world.run("a", held: true)
-            try await world.untilBegun(1)
+            let first = try await world.runHeld("a")
             try await world.addBarrier("barrier")
             try await world.run("b")
             try await world.suspend(true)
@@ -180,8 +154,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func cancellingAllCancelsABarrierToo(subject: QueueSubject) async {
         await conform(subject) { world in
-            let first = try await world.run("a", held: true)
-            try await world.untilBegun(1)
+            let first = try await world.runHeld("a")
             try await world.addBarrier("barrier")
             try await world.run("b")
             try await world.suspend(true)
@@ -200,13 +173,10 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func waitingForAllWaitsForABarrier(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await world.run("a", held: true)
-            try await world.untilBegun(1)
+            try await world.runHeld("a")
             try await world.addBarrier("barrier")
             world.beginWaiting()
-            await world.settle()
-            world.board.open("a")
-            try await world.untilLogged("waited")
+            try await world.open("a")
             world.expect(world.board.events, is: ["+a", "-a", "barrier", "waited"], "order")
         }
     }
@@ -214,8 +184,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aBarrierIsNotCounted(subject: QueueSubject) async {
         await conform(subject) { world in
-            let first = try await world.run("a", held: true)
-            try await world.untilBegun(1)
+            let first = try await world.runHeld("a")
             try await world.addBarrier("barrier")
             let second = try await world.run("b")
             world.expect(world.queue.operationCount, is: 2, "operationCount")
@@ -226,8 +195,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func aBarrierMayAddToItsQueue(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await world.run("a", held: true)
-            try await world.untilBegun(1)
+            try await world.runHeld("a")
             let inner = world.make("b")
             try await world.call("adding a barrier") { [queue = world.queue] in
                 queue.addBarrierBlock {
@@ -249,8 +217,7 @@ import Testing
     /// Corelibs then uses a dangling pointer to the barrier.
     @Test func cancellingAllCancelsABarrierThatWaits() async {
         await conform(.requestsOfTheManagersQueue) { world in
-            let first = try await world.run("a", held: true)
-            try await world.untilBegun(1)
+            let first = try await world.runHeld("a")
             try await world.addBarrier("barrier")
             let second = try await world.run("b")
             try await world.cancelAll()
@@ -266,15 +233,12 @@ import Testing
     @Test(arguments: QueueSubject.queuedRequests)
     func aCancelledOperationAddedAfterABarrierEnds(subject: QueueSubject) async {
         await conform(subject) { world in
-            try await world.run("a", held: true)
-            try await world.untilBegun(1)
+            try await world.runHeld("a")
             try await world.addBarrier("barrier")
             let operation = world.make("b")
             operation.cancel()
             try await world.add(operation)
-            await world.settle()
-            world.board.open("a")
-            try await world.waitForAll()
+            try await world.finish(["a"])
             world.expect(operation.isFinished, "it has finished")
             world.expect(world.board.events, is: ["+a", "-a", "barrier"], "order")
         }

@@ -1,20 +1,15 @@
 import Convoy
-// Tests cancelling, dependencies and flags of operation queues, with plain operations and with requests.
 import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceCancelTests {
-    // MARK: Cancelling
-
     /// If the queue is not suspended, a cancelled operation frees its slot.
     ///
     /// The next operation may start before `cancelAllOperations()` reaches it.
     @Test(arguments: QueueSubject.queues, [true, false])
     func cancellingAllReachesRunningAndWaitingOperations(subject: QueueSubject, isSuspended: Bool) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make(QueueWorld.names, held: true)
-            try await world.add(operations)
-            try await world.untilBegun(2)
+            let operations = try await world.runHeld(begun: 2)
             if isSuspended { try await world.suspend(true) }
             try await world.cancelAll()
             world.expect(operations.count { $0.isCancelled }, is: 12, "cancelled")
@@ -79,9 +74,7 @@ import Testing
     @Test(arguments: QueueSubject.queues, [true, false])
     func cancellingAllTwiceIsHarmless(subject: QueueSubject, isAtOnce: Bool) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make((0..<200).map { "\($0)" }, held: true)
-            try await world.add(operations)
-            try await world.untilBegun(2)
+            let operations = try await world.runHeld((0..<200).map { "\($0)" }, begun: 2)
             async let one: Void = world.cancelAll()
             if !isAtOnce { try await one }
             try await world.cancelAll()
@@ -96,8 +89,7 @@ import Testing
         await conform(subject, limit: 2) { world in
             // The call also returns for an empty queue.
             try await world.cancelAll()
-            try await world.add(world.make(QueueWorld.names, held: true))
-            try await world.untilBegun(2)
+            try await world.runHeld(begun: 2)
             try await world.cancelAll()
             let later = world.make((0..<12).map { "later-\($0)" })
             try await world.add(later)
@@ -130,8 +122,7 @@ import Testing
             second.cancel()
             try await world.untilFinished([second])
             world.expect(!first.isFinished, "the dependency has not finished")
-            world.board.open("a")
-            try await world.waitForAll()
+            try await world.finish(["a"])
             world.expect(world.board.begun, is: ["a"], "have run")
         }
     }
@@ -149,8 +140,6 @@ import Testing
         }
     }
 
-    // MARK: Flags and completion
-
     @Test(arguments: QueueSubject.queues)
     func flagsThroughALife(subject: QueueSubject) async {
         await conform(subject) { world in
@@ -166,8 +155,7 @@ import Testing
             world.queue.isSuspended = false
             try await world.untilBegun(1)
             world.expect(flags(), is: [true, true, false, false], "while running")
-            world.board.open("a")
-            try await world.waitForAll()
+            try await world.finish(["a"])
             world.expect(flags(), is: [true, false, true, false], "after the end")
             operation.cancel()
             world.expect(!operation.isCancelled, "what has finished is not cancelled")
@@ -188,8 +176,7 @@ import Testing
             world.board.open("a")
             try await world.untilBegun(2)
             world.expect(second.isReady && second.isExecuting, "ready, and running")
-            world.board.open("b")
-            try await world.waitForAll()
+            try await world.finish(["b"])
         }
     }
 

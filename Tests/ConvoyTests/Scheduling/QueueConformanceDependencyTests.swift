@@ -1,5 +1,4 @@
 import Convoy
-// Tests dependencies of operation queues, with the same cases for plain operations and for requests.
 import Foundation
 import Testing
 
@@ -102,9 +101,7 @@ import Testing
             }
             try await world.add([last] + leaves + [root])
             try await world.untilBegun(1)
-            await world.settle()
-            world.board.open("root")
-            try await world.waitForAll()
+            try await world.finish(["root"])
             let begun = world.board.begun
             world.expect(Array(world.board.events.prefix(2)), is: ["+root", "-root"], "the root is the first")
             world.expect(begun.last == "last" && begun.count == 202, "the last is the last")
@@ -120,14 +117,11 @@ import Testing
             first.addDependency(second)
             try await world.suspend(false)
             try await world.untilBegun(1)
-            await world.settle()
-            world.board.open("b")
-            try await world.waitForAll()
+            try await world.finish(["b"])
             world.expect(world.board.events, is: ["+b", "-b", "+a"], "order")
         }
     }
 
-    /// An operation that waits for a dependency occupies no slot of the queue.
     @Test(arguments: QueueSubject.queues)
     func anOperationThatWaitsForADependencyUsesNoSlot(subject: QueueSubject) async {
         await conform(subject, limit: 1) { world in

@@ -1,11 +1,8 @@
 import Convoy
-// Tests limits, suspension, priorities and cancelling of operation queues, with plain operations and with requests.
 import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceLimitTests {
-    // MARK: Limits
-
     @Test(arguments: QueueSubject.queues, [1, 2, 3])
     func noMoreRunThanTheLimit(subject: QueueSubject, limit: Int) async {
         await conform(subject, limit: limit) { world in
@@ -27,18 +24,15 @@ import Testing
     func withoutALimitAllRun(subject: QueueSubject) async {
         await conform(subject) { world in
             let names = (0..<40).map { "\($0)" }
-            try await world.add(world.make(names, held: true))
-            try await world.untilBegun(40)
-            for name in names { world.board.open(name) }
-            try await world.waitForAll()
+            try await world.runHeld(names, begun: 40)
+            try await world.finish(names)
         }
     }
 
     @Test(arguments: QueueSubject.queues, [(1, 3), (2, 12), (1, -1)])
     func aRaisedLimitStartsMoreAtOnce(subject: QueueSubject, limits: (low: Int, high: Int)) async {
         await conform(subject, limit: limits.low) { world in
-            try await world.add(world.make(QueueWorld.names, held: true))
-            try await world.untilBegun(limits.low)
+            try await world.runHeld(begun: limits.low)
             await world.settle()
             world.expect(world.board.begun.count, is: limits.low, "begun at the low limit")
             try await world.call("raising") { [queue = world.queue] in queue.maxConcurrentOperationCount = limits.high }
@@ -46,16 +40,14 @@ import Testing
             try await world.untilBegun(most)
             await world.settle()
             world.expect(world.board.begun.count, is: most, "begun at the high limit")
-            for name in QueueWorld.names { world.board.open(name) }
-            try await world.waitForAll()
+            try await world.finish(QueueWorld.names)
         }
     }
 
     @Test(arguments: QueueSubject.queues)
     func aLoweredLimitHoldsFromThenOn(subject: QueueSubject) async {
         await conform(subject, limit: 3) { world in
-            try await world.add(world.make(QueueWorld.names, held: true))
-            try await world.untilBegun(3)
+            try await world.runHeld(begun: 3)
             try await world.call("lowering") { [queue = world.queue] in queue.maxConcurrentOperationCount = 1 }
             for done in 0..<12 {
                 try await world.untilBegun(max(min(3, done + 3), done + 1))
@@ -66,8 +58,6 @@ import Testing
             try await world.waitForAll()
         }
     }
-
-    // MARK: Suspension, and limits of zero
 
     /// Lets the queue start nothing, or start operations again.
     private func hold(_ world: QueueWorld, _ holds: Bool, bySuspension: Bool) async throws {
@@ -96,9 +86,7 @@ import Testing
     @Test(arguments: QueueSubject.queues, [true, false])
     func operationsThatRunWhenAQueueIsHeldEnd(subject: QueueSubject, bySuspension: Bool) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make(QueueWorld.names, held: true)
-            try await world.add(operations)
-            try await world.untilBegun(2)
+            let operations = try await world.runHeld(begun: 2)
             try await hold(world, true, bySuspension: bySuspension)
             let running = world.board.begun
             for name in QueueWorld.names { world.board.open(name) }
@@ -125,8 +113,6 @@ import Testing
             world.expect(world.board.begun.count == 300 && Set(world.board.begun).count == 300, "each has run once")
         }
     }
-
-    // MARK: Priorities
 
     @Test(arguments: QueueSubject.queues)
     func prioritiesDecideTheOrder(subject: QueueSubject) async {
@@ -164,8 +150,7 @@ import Testing
             try await world.add(operations)
             try await world.untilBegun(1)
             operations[isRaised ? 3 : 1].queuePriority = isRaised ? .veryHigh : .low
-            world.board.open("held")
-            try await world.waitForAll()
+            try await world.finish(["held"])
             world.expect(world.board.begun, is: ["held"] + (isRaised ? ["c", "a", "b"] : ["b", "c", "a"]), "order")
         }
     }

@@ -1,5 +1,4 @@
 import Convoy
-// Tests the promises of a manager for requests in its own queue, in foreign queues, and started by hand.
 import Foundation
 import Testing
 
@@ -11,15 +10,6 @@ import Testing
     /// The manager learns of an operation in a foreign queue when that queue starts the operation.
     private func untilKnown(_ count: Int, in world: QueueWorld) async throws {
         try await world.until("\(count) known to the manager") { world.manager?.operations.count == count }
-    }
-
-    /// Ends the operations that have begun, one after another.
-    private func openInTurn(_ count: Int, atOnce: Int, in world: QueueWorld) async throws {
-        for done in 0..<count {
-            try await world.untilBegun(min(count, done + atOnce))
-            await world.settle()
-            world.board.open(world.board.begun[done])
-        }
     }
 
     private func code(_ operation: Operation) -> RequestError.Code? { (operation as? AnyRequestOperation)?.error?.code }
@@ -37,7 +27,7 @@ import Testing
         await conform(subject, configure: configure) { world in
             let operations = world.make((0..<30).map { "\($0)" }, held: true)
             try await world.add(operations)
-            try await openInTurn(30, atOnce: limit, in: world)
+            try await world.openInTurn(30, atOnce: limit)
             try await world.untilFinished(operations)
             world.expect(world.board.mostRunning, is: limit, "the most at once")
             world.expect(world.board.begun.count, is: 30, "sent")
@@ -47,9 +37,7 @@ import Testing
     @Test(arguments: QueueSubject.requests)
     func aChangedLimitOfTheManagerCounts(subject: QueueSubject) async throws {
         await conform(subject, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
-            let operations = world.make(Self.names, held: true)
-            try await world.add(operations)
-            try await world.untilBegun(2)
+            let operations = try await world.runHeld(Self.names, begun: 2)
             await world.settle()
             world.expect(world.board.begun.count, is: 2, "sent at the low limit")
             try #require(world.manager).maxConcurrentOperationCount = 4
@@ -61,7 +49,6 @@ import Testing
         }
     }
 
-    /// All requests of a manager share one limit.
     @Test func requestsOfAllKindsShareTheManagersLimit() async {
         await conform(.requestsEnqueuedInAQueue, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
             let operations = world.make((0..<12).map { "\($0)" }, held: true)
@@ -74,7 +61,7 @@ import Testing
                 default: try await world.call("starting") { operation.start() }
                 }
             }
-            try await openInTurn(12, atOnce: 2, in: world)
+            try await world.openInTurn(12, atOnce: 2)
             try await world.untilFinished(operations)
             world.expect(world.board.mostRunning, is: 2, "the most at once")
         }
@@ -103,8 +90,7 @@ import Testing
     @Test(arguments: QueueSubject.requests)
     func prioritiesDecideTheNextOperation(subject: QueueSubject) async {
         await conform(subject, configure: { $0.maxConcurrentOperationCount = 1 }) { world in
-            let first = try await world.run("held", held: true)
-            try await world.untilBegun(1)
+            let first = try await world.runHeld("held")
             let (low, high) = (world.make("low"), world.make("high"))
             (low.queuePriority, high.queuePriority) = (.low, .high)
             try await world.add(low, world.make("normal"), high)
@@ -121,14 +107,10 @@ import Testing
         }
     }
 
-    // MARK: Cancelling
-
     @Test(arguments: QueueSubject.requests)
     func cancellingAllReachesAll(subject: QueueSubject) async {
         await conform(subject, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
-            let operations = world.make(Self.names, held: true)
-            try await world.add(operations)
-            try await world.untilBegun(2)
+            let operations = try await world.runHeld(Self.names, begun: 2)
             try await untilKnown(6, in: world)
             try await world.call("cancelling") { [manager = world.manager] in manager?.cancelAll() }
             try await world.untilFinished(operations)
@@ -146,9 +128,7 @@ import Testing
     func cancellingAllOfTheManagersQueueSendsNoMore(limit: Int) async {
         await conform(.requestsOfTheManagersQueue, limit: limit, configure: { $0.maxConcurrentOperationCount = 2 }) {
             world in
-            let operations = world.make((0..<12).map { "\($0)" }, held: true)
-            try await world.add(operations)
-            try await world.untilBegun(2)
+            let operations = try await world.runHeld((0..<12).map { "\($0)" }, begun: 2)
             try await world.cancelAll()
             try await world.untilFinished(operations)
             await world.settle()
@@ -173,8 +153,6 @@ import Testing
             }
         }
     }
-
-    // MARK: Descriptions and lists
 
     @Test(arguments: QueueSubject.requests)
     func theManagerListsAll(subject: QueueSubject) async {
@@ -204,7 +182,7 @@ import Testing
                 world.mark("drained, unfinished: \(operations.count { !$0.isFinished })")
             }
             defer { drain.cancel() }
-            try await openInTurn(6, atOnce: 2, in: world)
+            try await world.openInTurn(6, atOnce: 2)
             try await world.until("drained") { world.board.events.last?.hasPrefix("drained") == true }
             world.expect(world.board.events.last == "drained, unfinished: 0", "all had finished")
         }
@@ -230,8 +208,6 @@ import Testing
             world.expect(manager.why(operations[1]), is: "has finished", "why after the end")
         }
     }
-
-    // MARK: Suspending and shutting down
 
     @Test(arguments: QueueSubject.requests)
     func aSuspendedManagerSendsNothing(subject: QueueSubject) async throws {
@@ -269,9 +245,7 @@ import Testing
     @Test(arguments: QueueSubject.requests)
     func aManagerThatIsShutDownSendsNothing(subject: QueueSubject) async throws {
         await conform(subject, configure: { $0.maxConcurrentOperationCount = 2 }) { world in
-            let earlier = world.make(Self.names, held: true)
-            try await world.add(earlier)
-            try await world.untilBegun(2)
+            let earlier = try await world.runHeld(Self.names, begun: 2)
             try await untilKnown(6, in: world)
             try await world.call("shutting down") { [manager = world.manager] in manager?.shutDown() }
             try await world.untilFinished(earlier)

@@ -1,9 +1,7 @@
 import Convoy
-// The kinds of operations and queues that the conformance cases compare, and the work of operations.
 import Foundation
 import Testing
 
-/// A kind of operations and the queue that runs them.
 enum QueueSubject: String, CaseIterable, CustomTestStringConvertible {
     /// Block operations, and asynchronous operations for longer work.
     ///
@@ -15,7 +13,6 @@ enum QueueSubject: String, CaseIterable, CustomTestStringConvertible {
     case requestsEnqueuedInAQueue
     /// Requests that a manager enqueues in its own queue.
     case requestsOfTheManagersQueue
-    /// Requests that are in no queue.
     case requestsStartedByHand
 
     static let queues: [Self] = [
@@ -24,7 +21,6 @@ enum QueueSubject: String, CaseIterable, CustomTestStringConvertible {
     /// The subjects that Foundation's own functions add to a queue.
     static let added: [Self] = [.plainOperations, .requestsAddedToAQueue]
     static let queuedRequests: [Self] = queues.filter { $0 != .plainOperations }
-    /// The subjects with a manager.
     static let requests: [Self] = [
         .requestsAddedToAQueue, .requestsEnqueuedInAQueue, .requestsOfTheManagersQueue, .requestsStartedByHand,
     ]
@@ -80,7 +76,6 @@ final class WorkBoard: Sendable {
         if !isHeld { end() }
     }
 
-    /// Ends held work, now or as soon as it begins.
     func open(_ name: String) {
         log.record("-\(name)")
         leave(name)?()
@@ -103,12 +98,10 @@ final class WorkBoard: Sendable {
     /// The largest number of operations that ran at once, counted by their work or by `isExecuting`.
     var mostRunning: Int { state.withLock { $0.mostRunning } }
     var events: [String] { log.events }
-    /// The names of the work that has begun, in order.
     var begun: [String] { events.filter { $0.hasPrefix("+") }.map { String($0.dropFirst()) } }
     func place(of event: String) -> Int? { events.firstIndex(of: event) }
 }
 
-/// An asynchronous operation as a program would write it.
 final class PlainOperation: Operation, @unchecked Sendable {
     // @unchecked: `Operation` requires it, and `phase` has its own lock.
     private enum Phase {

@@ -1,12 +1,8 @@
 import Convoy
-// Tests waiting for operation queues, the lists of their operations, and many operations and threads, with plain
-// operations and with requests.
 import Foundation
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct QueueConformanceTests {
-    // MARK: Waiting for all
-
     @Test(arguments: QueueSubject.queues, [1, 2, -1])
     func waitingForAllEndsWhenAllHaveFinished(subject: QueueSubject, limit: Int) async {
         await conform(subject, limit: limit) { world in
@@ -19,9 +15,7 @@ import Testing
                 queue.waitUntilAllOperationsAreFinished()
                 world.board.log.record("unfinished: \(operations.count { !$0.isFinished })")
             }
-            await world.settle()
-            world.board.open("first")
-            try await world.untilLogged("waited")
+            try await world.open("first")
             world.expect(world.board.events.contains("unfinished: 0"), "all had finished")
             let places = (world.board.place(of: "-first") ?? .max, world.board.place(of: "unfinished: 0") ?? 0)
             world.expect(places.0 < places.1, "it did not return before the last was opened")
@@ -51,9 +45,7 @@ import Testing
             other.addOperation(dependency)
             world.beginWaiting()
             try await world.untilBegun(1)
-            await world.settle()
-            world.board.open("dependency")
-            try await world.untilLogged("waited")
+            try await world.open("dependency")
             world.expect(world.board.events, is: ["+dependency", "-dependency", "+a", "waited"], "order")
         }
     }
@@ -61,17 +53,14 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func waitingIncludesOperationsAddedMeanwhile(subject: QueueSubject) async {
         await conform(subject) { world in
-            let first = try await world.run("first", held: true)
-            try await world.untilBegun(1)
+            let first = try await world.runHeld("first")
             world.beginWaiting()
             await world.settle()
             let second = try await world.run("second", held: true)
             try await world.untilBegun(2)
             world.board.open("first")
             try await world.untilFinished([first])
-            await world.settle()
-            world.board.open("second")
-            try await world.untilLogged("waited")
+            try await world.open("second")
             world.expect(world.board.events.last == "waited", "it waited for the second")
             world.expect(second.isFinished, "the second has finished")
         }
@@ -101,23 +90,11 @@ import Testing
             try await world.untilBegun(1)
             operations[1].cancel()
             world.beginWaiting()
-            await world.settle()
-            world.board.open("a")
-            try await world.untilLogged("waited")
+            try await world.open("a")
             world.expect(world.board.events, is: ["+a", "-a", "+c", "waited"], "order")
             world.expect(operations.allSatisfy(\.isFinished), "all have finished")
         }
     }
-
-    @Test(arguments: QueueSubject.queues)
-    func waitingForAnEmptyQueueReturns(subject: QueueSubject) async {
-        await conform(subject) { world in
-            try await world.waitForAll()
-            world.expect(world.queue.operationCount, is: 0, "operationCount")
-        }
-    }
-
-    // MARK: Waiting for one
 
     @Test(arguments: QueueSubject.queues)
     func waitingForOneEndsWhenThatHasFinished(subject: QueueSubject) async {
@@ -126,9 +103,7 @@ import Testing
             try await world.add(operations)
             world.begin("waited") { operations[1].waitUntilFinished() }
             try await world.untilBegun(1)
-            await world.settle()
-            world.board.open("a")
-            try await world.untilLogged("waited")
+            try await world.open("a")
             world.expect(operations[1].isFinished && !operations[2].isFinished, "b has finished, c has not")
             let places = (world.board.place(of: "-a") ?? .max, world.board.place(of: "waited") ?? 0)
             world.expect(places.0 < places.1, "it waited for its turn")
@@ -136,8 +111,10 @@ import Testing
     }
 
     @Test(arguments: QueueSubject.queues)
-    func waitingForOneThatHasFinishedReturns(subject: QueueSubject) async {
+    func waitingForAnEmptyQueueOrForOneThatHasFinishedReturns(subject: QueueSubject) async {
         await conform(subject) { world in
+            try await world.waitForAll()
+            world.expect(world.queue.operationCount, is: 0, "operationCount")
             let operation = try await world.run("a")
             try await world.untilFinished([operation])
             try await world.call("waiting for one") { operation.waitUntilFinished() }
@@ -152,9 +129,7 @@ import Testing
             try await world.untilBegun(1)
             world.begin("waited") { second.waitUntilFinished() }
             second.cancel()
-            await world.settle()
-            world.board.open("a")
-            try await world.untilLogged("waited")
+            try await world.open("a")
             world.expect(world.board.begun, is: ["a"], "b was not run")
         }
     }
@@ -168,9 +143,7 @@ import Testing
                 world.board.log.record("unfinished: \(operations.count { !$0.isFinished })")
             }
             try await world.untilBegun(13)
-            await world.settle()
-            world.board.open("held")
-            try await world.untilLogged("waited")
+            try await world.open("held")
             world.expect(Array(world.board.events.suffix(2)), is: ["unfinished: 0", "waited"], "end")
         }
     }
@@ -183,19 +156,14 @@ import Testing
                 queue.addOperations(operations, waitUntilFinished: false)
             }
             try await world.untilBegun(12)
-            for name in QueueWorld.names { world.board.open(name) }
-            try await world.waitForAll()
+            try await world.finish(QueueWorld.names)
         }
     }
-
-    // MARK: Lists and counts
 
     @Test(arguments: QueueSubject.queues)
     func operationsAtALimitAreCountedAndListedInTheirOrder(subject: QueueSubject) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make(QueueWorld.names, held: true)
-            try await world.add(operations)
-            try await world.untilBegun(2)
+            let operations = try await world.runHeld(begun: 2)
             world.expect(world.queue.operations == operations, "the list has all, in their order")
             world.expect(world.queue.operationCount, is: 12, "operationCount")
         }
@@ -221,14 +189,11 @@ import Testing
             try await world.untilFinished(operations)
             try await world.until("one is left") { world.queue.operationCount == 1 }
             world.expect(world.queue.operations, is: [kept], "operations")
-            world.board.open("kept")
-            try await world.waitForAll()
+            try await world.finish(["kept"])
             world.expect(world.queue.operations, is: [], "operations after the end")
             world.expect(world.queue.operationCount, is: 0, "operationCount after the end")
         }
     }
-
-    // MARK: Many operations and threads, and after the queue was released
 
     @Test(arguments: QueueSubject.queues, [3, -1])
     func operationsAddedByManyThreadsRunOnce(subject: QueueSubject, limit: Int) async {
@@ -309,9 +274,7 @@ import Testing
     @Test(arguments: QueueSubject.queues)
     func operationsContinueAfterTheirQueueIsReleased(subject: QueueSubject) async {
         await conform(subject, limit: 2) { world in
-            let operations = world.make(QueueWorld.names, held: true)
-            try await world.add(operations)
-            try await world.untilBegun(2)
+            let operations = try await world.runHeld(begun: 2)
             world.letGoOfQueue()
             for name in QueueWorld.names { world.board.open(name) }
             try await world.untilFinished(operations)
@@ -324,10 +287,8 @@ import Testing
     func theProgressOfAQueueCountsNoAsynchronousOperation(subject: QueueSubject) async {
         await conform(subject) { world in
             world.queue.progress.totalUnitCount = 3
-            try await world.add(world.make(["a", "b", "c"], held: true))
-            try await world.untilBegun(3)
-            for name in ["a", "b", "c"] { world.board.open(name) }
-            try await world.waitForAll()
+            try await world.runHeld(["a", "b", "c"], begun: 3)
+            try await world.finish(["a", "b", "c"])
             world.expect(world.queue.progress.completedUnitCount, is: 0, "completedUnitCount")
             world.expect(world.queue.progress.totalUnitCount, is: 3, "totalUnitCount")
         }

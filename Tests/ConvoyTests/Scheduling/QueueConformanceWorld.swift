@@ -1,12 +1,10 @@
 import Convoy
-// The world of a conformance case: a queue, its operations, and work that the test controls.
 import Foundation
 import Testing
 
 /// Ends a case that cannot continue; an issue has been recorded.
 struct Stuck: Error {}
 
-/// The queue under test, its operations, and the work that the test controls.
 final class QueueWorld: Sendable {
     private struct Parts {
         var queue: OperationQueue?
@@ -14,9 +12,7 @@ final class QueueWorld: Sendable {
         var operations: [Operation] = []
     }
 
-    /// The names of twelve operations.
     static let names = (0..<12).map { "\($0)" }
-    /// The limit of every wait.
     static let bound = Duration.seconds(20)
     /// Retains operations that never ended, because corelibs uses pointers to dependents without retaining them.
     private static let remains = Locked<[Operation]>([])
@@ -78,13 +74,11 @@ final class QueueWorld: Sendable {
 
     func make(_ names: [String], held: Bool = false) -> [Operation] { names.map { make($0, held: held) } }
 
-    /// Retains any operation until the case is over.
     func kept<Kept: Operation>(_ operation: Kept) -> Kept {
         parts.withLock { $0.operations.append(operation) }
         return operation
     }
 
-    /// Adds operations to the queue in the subject's way.
     func add(_ operations: Operation..., sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await add(operations, sourceLocation: sourceLocation)
     }
@@ -98,7 +92,6 @@ final class QueueWorld: Sendable {
         }
     }
 
-    /// Adds an operation on this thread.
     func addHere(_ operation: Operation) {
         switch (subject, operation as? AnyRequestOperation) {
         case (.requestsStartedByHand, _): operation.start()
@@ -117,6 +110,22 @@ final class QueueWorld: Sendable {
         return operation
     }
 
+    /// Adds operations whose work the test ends, and waits until a number of them has begun.
+    @discardableResult
+    func runHeld(
+        _ names: [String] = QueueWorld.names, begun count: Int, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> [Operation] {
+        let operations = make(names, held: true)
+        try await add(operations, sourceLocation: sourceLocation)
+        try await untilBegun(count, sourceLocation: sourceLocation)
+        return operations
+    }
+
+    @discardableResult
+    func runHeld(_ name: String, sourceLocation: SourceLocation = #_sourceLocation) async throws -> Operation {
+        try await runHeld([name], begun: 1, sourceLocation: sourceLocation)[0]
+    }
+
     // MARK: The queue
 
     func suspend(_ isSuspended: Bool, sourceLocation: SourceLocation = #_sourceLocation) async throws {
@@ -129,7 +138,6 @@ final class QueueWorld: Sendable {
         try await call("cancelling", sourceLocation: sourceLocation) { [queue] in queue.cancelAllOperations() }
     }
 
-    /// Adds a barrier that logs a mark.
     func addBarrier(_ mark: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await addBarrier(sourceLocation: sourceLocation) { mark }
     }
@@ -157,7 +165,6 @@ final class QueueWorld: Sendable {
         }.start()
     }
 
-    /// Makes a call that must return within the limit.
     @discardableResult
     func call<Value: Sendable>(
         _ what: String, within bound: Duration = QueueWorld.bound,
@@ -200,12 +207,33 @@ final class QueueWorld: Sendable {
         try await until("all finished", sourceLocation: sourceLocation) { operations.allSatisfy(\.isFinished) }
     }
 
-    /// Waits until the queue is empty, on a thread that may block.
     func waitForAll(
         within bound: Duration = QueueWorld.bound, sourceLocation: SourceLocation = #_sourceLocation
     ) async throws {
         try await call("waiting for all", within: bound, sourceLocation: sourceLocation) { [queue] in
             queue.waitUntilAllOperationsAreFinished()
+        }
+    }
+
+    /// Ends held work after everything else had time to go wrong, and waits until the log has "waited".
+    func open(_ name: String, sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        await settle()
+        board.open(name)
+        try await untilLogged("waited", sourceLocation: sourceLocation)
+    }
+
+    /// Ends held work after everything else had time to go wrong, and waits for all.
+    func finish(_ names: [String], sourceLocation: SourceLocation = #_sourceLocation) async throws {
+        await settle()
+        for name in names { board.open(name) }
+        try await waitForAll(sourceLocation: sourceLocation)
+    }
+
+    func openInTurn(_ count: Int, atOnce: Int = 1) async throws {
+        for done in 0..<count {
+            try await untilBegun(min(count, done + atOnce))
+            await settle()
+            board.open(board.begun[done])
         }
     }
 
@@ -244,7 +272,6 @@ final class QueueWorld: Sendable {
     }
 }
 
-/// Runs a case over a subject.
 func conform(
     _ subject: QueueSubject, limit: Int? = nil, promise: String = #function, clock: VirtualClock? = nil,
     configure: (inout RequestManager.Configuration) -> Void = { _ in },

@@ -3,7 +3,6 @@ import Testing
 
 @testable import Convoy
 
-/// Tests that running operations continue in a queue that starts no others.
 @Suite(.timeLimit(.minutes(2))) struct QueuePlaceTests {
     private static func queue(_ limit: Int?) -> OperationQueue? {
         guard let limit else { return nil }
@@ -170,34 +169,5 @@ import Testing
         await log.wait()
         await manager.drain()
         await check.expectAllGone()
-    }
-
-    /// The operation is already in the operation queue when it gets a dependency.
-    ///
-    /// Its slot goes to another request.
-    @Test(arguments: [1, 2])
-    func aDependencyAddedInTheQueueLetsNoMoreRunThanTheLimit(limit: Int) async {
-        let server = StubServer.held()
-        let manager = server.manager(limit)
-        manager.queue.isSuspended = true
-        let (first, others) = (manager.operation(.stub("first")), (0..<4).map { manager.operation(.stub("\($0)")) })
-        manager.enqueue(first)
-        manager.enqueue(contentsOf: others)
-        first.addDependency(others[0])
-        manager.queue.isSuspended = false
-        for count in 1...5 {
-            let exchanges = await server.exchanges.wait(count: count)
-            // An operation makes its exchange when it starts. So after `settle`, each started operation has one.
-            await settle(manager)
-            #expect(server.exchanges.events.count { !$0.isCancelled } <= count - 1 + limit)
-            exchanges[count - 1].answer(200)
-        }
-        await manager.drain()
-    }
-
-    /// Lets the queue and the serial executors finish their pending work.
-    private func settle(_ manager: RequestManager) async {
-        for _ in 0..<50 { await Task.yield() }
-        await manager.tasksAreAdjusted()
     }
 }

@@ -2,7 +2,6 @@ import Convoy
 import Foundation
 import Testing
 
-/// Tests the order of requests with the same priority.
 @Suite struct RequestPrioritizationTests {
     @Test(arguments: [RequestPrioritization.fifo, .lifo])
     func theOrderWithinAPriorityIsAsSet(_ prioritization: RequestPrioritization) async {

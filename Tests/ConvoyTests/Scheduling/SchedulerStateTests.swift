@@ -3,7 +3,6 @@ import Testing
 
 @testable import Convoy
 
-/// Tests the scheduler's state, one event after another.
 @Suite final class SchedulerStateTests {
     private typealias Suspension = OperationStateMachine.Suspension
 
@@ -18,7 +17,7 @@ import Testing
     }
 
     private func arrive(_ index: Int, host: String? = "a", waits: Bool = false) -> QueueEntry {
-        let queueEntry = QueueEntry(StateObjects.operation(index))
+        let queueEntry = QueueEntry(SchedulerWorldObjects.operation(index))
         let arrival = OperationState.Arrival(
             host: host, priority: Versioned(.normal, version: 1), suspension: word(0),
             isDependent: Versioned(waits, version: 1))
@@ -26,17 +25,16 @@ import Testing
         return queueEntry
     }
 
-    /// Reports whether an entry waits; returns whether its request should be prepared now.
     private func tell(_ queueEntry: QueueEntry, waits: Bool, version: UInt32) -> Bool {
         state.dependenciesTold(queueEntry, Versioned(waits, version: version)).prepares
     }
 
     private func next() -> Int? {
-        state.next(now).dispatch.map { StateObjects.index(of: $0.operation) }
+        state.next(now).dispatch.map { SchedulerWorldObjects.index(of: $0.operation) }
     }
 
     @Test func changesBeforeTheArrivalApply() {
-        let queueEntry = QueueEntry(StateObjects.operation(0))
+        let queueEntry = QueueEntry(SchedulerWorldObjects.operation(0))
         _ = state.dependenciesTold(queueEntry, Versioned(true, version: 2))
         _ = state.suspensionTold(queueEntry, word(1))
         _ = state.priorityTold(queueEntry, Versioned(.high, version: 2))
@@ -126,7 +124,7 @@ import Testing
     /// Lets an operation share the transfer of its group; returns the change that follows.
     private func share(_ queueEntry: QueueEntry, _ key: CoalescingKey, new: Int = 9) -> Coalescer.Change? {
         state.shares(
-            queueEntry, key, new: StateObjects.operation(new), wish(hasBegun: queueEntry.hasBegun))?.change
+            queueEntry, key, new: SchedulerWorldObjects.operation(new), wish(hasBegun: queueEntry.hasBegun))?.change
     }
 
     @Test func suspendedBeforeItMaySendItGivesItsSlotBack() {
@@ -145,7 +143,7 @@ import Testing
     @Test(arguments: [false, true])
     func aSharedResponseIgnoresHoldsAndLimits(isBlockedAgain: Bool) throws {
         let queueEntry = arrive(0, host: nil)
-        let key = try StateObjects.key()
+        let key = try #require(SchedulerWorldObjects.key(of: 0))
         #expect(share(queueEntry, key) != nil)
         let isGiven = state.answerCame(queueEntry, of: key, word(0))?.enters == true
         #expect(isGiven)
@@ -164,8 +162,6 @@ import Testing
         #expect(state.count == 0 && state.queues.running == 0)
     }
 
-    // MARK: Shared transfers
-
     /// The operation gets and loses a dependency during its preparation, so it is prepared twice.
     ///
     /// The first preparation ends late.
@@ -174,19 +170,19 @@ import Testing
         _ = tell(queueEntry, waits: true, version: 2)
         _ = state.prepared(queueEntry, wish())
         #expect(tell(queueEntry, waits: false, version: 3))
-        let (late, second) = (try StateObjects.key(), try StateObjects.key())
+        let (late, second) = (
+            try #require(SchedulerWorldObjects.key(of: 0)), try #require(SchedulerWorldObjects.key(of: 0))
+        )
         #expect(share(queueEntry, second) != nil)
         #expect(share(queueEntry, late) == nil)
         #expect(
             queueEntry.status == .sharing
-                && state.coalescer.operation(queueEntry) === StateObjects.operation(9))
+                && state.coalescer.operation(queueEntry) === SchedulerWorldObjects.operation(9))
         let lateCountsForNothing = state.answerCame(queueEntry, of: late, word(0)) == nil
         #expect(lateCountsForNothing)
         let isEntered = state.answerCame(queueEntry, of: second, word(0))?.enters == true
         #expect(isEntered)
     }
-
-    // MARK: The operation queue
 
     /// From then on that queue decides the order, so it gets the operations as they became ready.
     @Test(arguments: [RequestPrioritization.fifo, .lifo])
@@ -196,26 +192,10 @@ import Testing
         let queueEntries = (0..<3).map { arrive($0) }
         let first = prioritization == .lifo ? 2 : 0
         #expect(next() == first)
-        let given = state.limitQueue().map { StateObjects.index(of: $0) }
+        let given = state.limitQueue().map { SchedulerWorldObjects.index(of: $0) }
         #expect(given == [0, 1, 2].filter { $0 != first })
         let statuses: [QueueEntry.Status] = (0..<3).map { $0 == first ? .dispatched : .inQueue }
         #expect(queueEntries.map(\.status) == statuses)
         #expect(arrive(3).status == .inQueue)
-    }
-}
-
-/// The objects that the scheduler's state refers to.
-private enum StateObjects {
-    private static let operations: [RequestOperation<Data>] = (0..<10).map {
-        RequestOperation(Request<Data>.stub("\($0)"), transport: StubServer().transport)
-    }
-
-    static func operation(_ index: Int) -> RequestOperation<Data> { operations[index] }
-    static func index(of operation: AnyRequestOperation) -> Int { operations.firstIndex { $0 === operation } ?? 0 }
-
-    /// A new key, equal to the earlier ones.
-    static func key() throws -> CoalescingKey {
-        let request = Request<Data>.stub("shared").coalesced()
-        return try #require(CoalescingKey(request.core, PreparedRequest(request.core, baseURL: nil)))
     }
 }

@@ -3,14 +3,9 @@ import Testing
 
 @testable import Convoy
 
-#if canImport(FoundationNetworking)
-    import FoundationNetworking
-#endif
-
 @Suite struct SchedulerTests {
     private final class Mark: Sendable {}
 
-    /// Marks the thread that acts as the transport's.
     private static let transportsThread = ThreadSlot<Mark>()
     private static var isOnTransportsThread: Bool { transportsThread.value != nil }
 
@@ -84,7 +79,9 @@ import Testing
     /// The transport's thread gives the slot to the second operation, and the transport refuses its request.
     @Test func aRefusedTaskNotifiesNoObserverOnATransportsThread() async {
         let server = StubServer.held()
-        let transport = RefusingTransport(server.transport)
+        let transport = HookedTransport(server.transport) { request, _ throws(RequestError) in
+            if request.url.path == "/refused" { throw RequestError(.invalidRequest, "the test refuses it") }
+        }
         let manager = RequestManager(
             queue: OperationQueue(),
             configuration: .init(maxConcurrentOperationCount: 1, transport: .custom(transport)))
@@ -101,22 +98,5 @@ import Testing
         #expect(await finished.wait() == [false])
         #expect(await refused.resultCode() == .invalidRequest)
         withExtendedLifetime(observation) {}
-    }
-}
-
-/// A transport that makes no task for the path `/refused`.
-private final class RefusingTransport: Transport {
-    let transport: any Transport
-
-    init(_ transport: any Transport) { self.transport = transport }
-
-    var pausesInPlace: Bool { transport.pausesInPlace }
-    var isReentrant: Bool { transport.isReentrant }
-
-    func makeTask(
-        for request: PreparedRequest, client: any TransportClient
-    ) throws(RequestError) -> URLSessionTask {
-        if request.url.path == "/refused" { throw RequestError(.invalidRequest, "the test refuses it") }
-        return try transport.makeTask(for: request, client: client)
     }
 }

@@ -98,7 +98,7 @@ final class SchedulerWorld {
     }
 
     let defect: Defect?
-    var random: SchedulerWorldRandom
+    var random: SeededGenerator
     var state: SchedulerState
     var members: [Member] = []
     var steps: [(member: Int, step: Step)] = []
@@ -138,7 +138,7 @@ final class SchedulerWorld {
     init(seed: UInt64, defect: Defect? = nil, isLogged: Bool = false) {
         self.defect = defect
         if isLogged { log = [] }
-        var random = SchedulerWorldRandom(seed)
+        var random = SeededGenerator(seed: seed &* 0x9E37_79B9_7F4A_7C15)
         count = 1 + random.below(1 + random.below(20))
         limit = 1 + random.below(4)
         perHost = 1 + random.below(3)
@@ -355,16 +355,41 @@ final class SchedulerWorld {
     }
 }
 
-/// Random numbers for a seed: SplitMix64.
-struct SchedulerWorldRandom {
-    private var value: UInt64
+extension SeededGenerator {
+    mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
+}
 
-    init(_ seed: UInt64) { value = seed &* 0x9E37_79B9_7F4A_7C15 }
+extension SchedulerWorld {
+    /// A defect that the exploration must find: a wrong report to the state, or wrong effects.
+    enum Defect: CaseIterable {
+        case lateWordsOfDependenciesCount, lateWordsOfSuspensionCount, lateWordsOfPriorityCount
+        case theEndOfDependenciesIsNotTold, resumingIsNotTold, prioritiesAreNotTold
+        case theEndIsNotTold, theLastCallbackIsNotTold, theAbandonedAreNotTold, theAbandonedAreNotStarted
+        case nothingIsPrepared, aKeptSlotIsNotTold, nothingIsHandedOverAfterAnEvent, handingOverNeverEnds
+        case limitIsExceeded, hostLimitIsExceeded, suspensionOfTheManagerIsIgnored, suspensionOfTheQueueIsIgnored
+        case slotsAreKeptDuringWaits, waitsAreForgotten, whatMayNotBeginBegins, theNextHostIsNotTold
+        case aHoldIsLiftedEarly, aHoldIsNeverLifted
+        case aSharedTransferIsNotLeft, answersAreNotTold, theQueueIsNotGivenWhatEnters
+        case exclusionsAreIgnored
+    }
+}
 
-    mutating func below(_ limit: Int) -> Int {
-        value &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return Int((mixed ^ (mixed >> 31)) % UInt64(limit))
+/// The objects that the scheduler's state refers to, created once for all worlds.
+enum SchedulerWorldObjects {
+    static let count = 32
+
+    private static let operations: [RequestOperation<Data>] = (0..<count).map {
+        RequestOperation(Request<Data>.stub("\($0)"), transport: StubServer().transport)
+    }
+    private static let indices = Dictionary(
+        uniqueKeysWithValues: operations.enumerated().map { (ObjectIdentifier($1), $0) })
+
+    static func operation(_ index: Int) -> RequestOperation<Data> { operations[index] }
+    static func index(of operation: AnyRequestOperation) -> Int { indices[ObjectIdentifier(operation)] ?? 0 }
+
+    /// A new key, equal to the others of its group.
+    static func key(of group: Int) -> CoalescingKey? {
+        let request = Request<Data>.stub("shared-\(group)").coalesced()
+        return (try? PreparedRequest(request.core, baseURL: nil)).flatMap { CoalescingKey(request.core, $0) }
     }
 }

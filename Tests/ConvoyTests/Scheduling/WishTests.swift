@@ -66,8 +66,7 @@ import Testing
 
         func end() async {
             for exchange in exchanges where !exchange.isCancelled { exchange.answer(200) }
-            manager.cancelAll()
-            await manager.drain()
+            await manager.cancelAndDrain()
         }
     }
 

@@ -12,24 +12,6 @@ import Testing
     private static let factor =
         ProcessInfo.processInfo.environment["CONVOY_RACES"].flatMap { Int($0) }.map { max(1, $0) } ?? 1
 
-    /// Records events that arrive after an operation's `finished` event.
-    private final class Order: EventMonitor {
-        private let state = Locked((ended: Set<ObjectIdentifier>(), late: [String](), kept: [AnyRequestOperation]()))
-        var late: [String] { state.withLock { $0.late } }
-
-        func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
-            state.withLock { state in
-                // The operation is retained, so that no other operation gets its address.
-                if case .finished = event {
-                    state.ended.insert(ObjectIdentifier(operation))
-                    state.kept.append(operation)
-                } else if state.ended.contains(ObjectIdentifier(operation)) {
-                    state.late.append("\(event)")
-                }
-            }
-        }
-    }
-
     @Test func theOperationsOfAManagerMayBeReadWhileTheyFinish() async {
         let server = StubServer { exchange in DispatchQueue.global().async { exchange.answer(200) } }
         let manager = server.manager(4)
@@ -102,8 +84,8 @@ import Testing
         let server = StubServer { exchange in
             DispatchQueue.global().async { exchange.answer(200, body: Data(count: 9)) }
         }
-        let order = Order()
-        let manager = server.manager(4, monitors: [order])
+        let monitor = TortureMonitor()
+        let manager = server.manager(4, monitors: [monitor])
         let count = 1_500 * Self.factor
         await offPool {
             for index in 0..<count {
@@ -117,7 +99,7 @@ import Testing
         await withCheckedContinuation { continuation in
             manager.scheduler.context.monitorQueue.async { continuation.resume() }
         }
-        #expect(order.late == [])
+        #expect(monitor.faults == [])
     }
 
     /// Handlers run in the order in which they were added.

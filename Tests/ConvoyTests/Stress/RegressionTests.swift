@@ -6,7 +6,6 @@ import Testing
 
 /// Tests defects of the past, each in its smallest form.
 @Suite(.timeLimit(.minutes(5))) struct RegressionTests {
-    /// An object that calls a function from its deinit.
     private final class Caller: Sendable {
         let call: @Sendable () -> Void
         init(_ call: @escaping @Sendable () -> Void) { self.call = call }

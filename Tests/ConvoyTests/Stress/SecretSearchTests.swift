@@ -1,5 +1,4 @@
 import Convoy
-// Puts secrets into every part of requests, and searches all output of the library and all requests of each server.
 import ConvoyTesting
 import Foundation
 import Testing
@@ -14,7 +13,6 @@ extension FaultsWithRepeats {
             let accessToken: String
         }
 
-        /// Servers of different origins, and the collected texts.
         private struct World {
             let servers: [TestServer]
             let said = SecretText()
@@ -64,8 +62,9 @@ extension FaultsWithRepeats {
 
             func configuration(_ transport: TransportChoice) -> RequestManager.Configuration {
                 let log = LogMonitor(minimumLevel: .debug) { [said] in said.add($1) }
+                let events = ClosureMonitor { [said] in said.add("\($1)", String(reflecting: $1)) }
                 var configuration = RequestManager.Configuration(
-                    transport: transport, monitors: [log, recorder, EventWords(said: said)])
+                    transport: transport, monitors: [log, recorder, events])
                 configuration.retries = RetryPolicy(
                     maxRetries: 1, baseDelay: .milliseconds(1), maxDelay: .milliseconds(2))
                 configuration.redirects = RedirectPolicy(maxCount: 2)
@@ -104,7 +103,6 @@ extension FaultsWithRepeats {
             return (request, home)
         }
 
-        /// Collects all texts of an operation and its outcome.
         private func listen(to operation: RequestOperation<Token>, in manager: RequestManager, _ said: SecretText) async
         {
             said.add(String(describing: operation), String(reflecting: operation), manager.why(operation))

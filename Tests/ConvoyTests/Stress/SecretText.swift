@@ -1,5 +1,4 @@
 import Convoy
-// Secrets that can be recognised, and texts that are searched for them.
 import Foundation
 import Testing
 
@@ -36,16 +35,6 @@ struct Secret: CustomStringConvertible {
     }
 }
 
-/// Adds a description of every event of a manager.
-struct EventWords: EventMonitor {
-    let said: SecretText
-
-    func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
-        said.add("\(event)", String(reflecting: event))
-    }
-}
-
-/// Collects texts.
 final class SecretText: Sendable {
     private let log = EventLog<String>()
 
@@ -59,7 +48,6 @@ final class SecretText: Sendable {
         add(text)
     }
 
-    /// Expects that no text contains a secret.
     func expectNone(sourceLocation: SourceLocation = #_sourceLocation) {
         let texts = log.events
         #expect(texts.count > 20, "nothing was said", sourceLocation: sourceLocation)

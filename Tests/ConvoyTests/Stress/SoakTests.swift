@@ -85,7 +85,6 @@
         }
     }
 
-    /// The resources of a process.
     struct ProcessFigures: CustomStringConvertible {
         let descriptors: Int
         let threads: Int

@@ -5,9 +5,7 @@
 
     @testable import Convoy
 
-    /// Kinds of traffic, and the server for them.
     final class SoakTraffic: Sendable {
-        /// The first failure of each kind.
         let failures = Locked<[String: String]>([:])
         private let base: String
         private let directory: URL
@@ -54,9 +52,9 @@
         /// Sends some requests of each kind, all kinds at the same time.
         func round() async {
             await withTaskGroup(of: Void.self) { group in
-                for (kind, work) in kinds {
+                for (kind, count) in Self.kinds {
                     group.addTask {
-                        do { try await work() } catch {
+                        do { try await self.send(count, kind) } catch {
                             self.failures.withLock { $0[kind] = $0[kind] ?? String(describing: error) }
                         }
                     }
@@ -64,70 +62,54 @@
             }
         }
 
+        /// The number of requests of each kind in a round.
+        private static let kinds = [
+            "kept": 20, "closed": 10, "redirect": 5, "retry": 3, "cookie": 5, "post": 5, "form": 3, "bearer": 3,
+            "file": 3, "cancelled": 10, "events": 20,
+        ]
+
         private func url(_ kind: String) -> String { "\(base)\(kind)/\(UInt32.random(in: 0...UInt32.max))" }
 
-        private func send(
-            _ count: Int, _ kind: String, _ make: (String) -> Request<Data> = { Request<Data>.get($0) }
-        ) async throws {
-            for _ in 0..<count { _ = try await manager.send(make(url(kind))) }
-        }
-
-        private var kinds: [(String, @Sendable () async throws -> Void)] {
-            [
-                ("kept", { try await self.send(20, "kept") }), ("closed", { try await self.send(10, "closed") }),
-                ("redirects", { try await self.send(5, "redirect") }), ("retries", { try await self.send(3, "retry") }),
-                ("cookies", { try await self.send(5, "cookie") }), ("downloads", { try await self.download() }),
-                ("cancelled", { try await self.cancel() }), ("managers", { try await self.useAnotherManager() }),
-                (
-                    "bodies",
-                    {
-                        let body = Data(repeating: 2, count: 30_000)
-                        try await self.send(5, "post") { Request<Data>.post($0).body(body) }
-                    }
-                ),
-                (
-                    "forms",
-                    {
-                        var form = MultipartForm()
-                        form.append("value", name: "field")
-                        form.append(Data(repeating: 3, count: 10_000), name: "file", fileName: "f")
-                        try await self.send(3, "form") { [form] in Request<Data>.post($0).multipart(form) }
-                    }
-                ),
-                (
-                    "events",
-                    {
-                        var count = 0
-                        for try await _ in self.manager.events(of: .get(self.url("events"))).prefix(20) { count += 1 }
-                        guard count == 20 else { throw CocoaError(.fileReadCorruptFile) }
-                    }
-                ),
-            ]
-        }
-
-        private func download() async throws {
-            for index in 0..<3 {
-                let file = directory.appending(path: "f\(index)")
-                let size = try await manager.download(.get(url("file")), to: file).response().transfer.download
-                    .completedBytes
-                guard size == 60_000 else { throw CocoaError(.fileReadCorruptFile) }
+        private func send(_ count: Int, _ kind: String) async throws {
+            switch kind {
+            case "file":
+                for index in 0..<count {
+                    let file = directory.appending(path: "f\(index)")
+                    let response = try await manager.download(.get(url(kind)), to: file).response()
+                    try #require(response.transfer.download.completedBytes == 60_000)
+                }
+            case "cancelled":
+                let operations = (0..<count).map { _ in manager.enqueue(Request<Data>.get(url(kind))) }
+                for operation in operations { operation.cancel() }
+                for operation in operations { _ = try? await operation.response() }
+            case "events":
+                var received = 0
+                for try await _ in manager.events(of: .get(url(kind))).prefix(count) { received += 1 }
+                try #require(received == count)
+            default:
+                let manager = kind == "bearer" ? try authenticating() : manager
+                for _ in 0..<count { _ = try await manager.send(request(kind)) }
             }
         }
 
-        private func cancel() async throws {
-            let operations = (0..<10).map { _ in manager.enqueue(Request<Data>.get(url("cancelled"))) }
-            for operation in operations { operation.cancel() }
-            for operation in operations { _ = try? await operation.response() }
+        private func request(_ kind: String) -> Request<Data> {
+            switch kind {
+            case "post": return .post(url(kind)).body(Data(repeating: 2, count: 30_000))
+            case "form":
+                var form = MultipartForm()
+                form.append("value", name: "field")
+                form.append(Data(repeating: 3, count: 10_000), name: "file", fileName: "f")
+                return .post(url(kind)).multipart(form)
+            default: return .get(url(kind))
+            }
         }
 
-        /// Uses another manager, with credentials.
-        private func useAnotherManager() async throws {
+        private func authenticating() throws -> RequestManager {
             var configuration = RequestManager.Configuration()
             configuration.interceptors = [
                 try BearerAuthenticator(origins: URL(string: base).map { [$0] } ?? []) { _ in "token" }
             ]
-            let manager = RequestManager(configuration: configuration)
-            for _ in 0..<3 { _ = try await manager.send(Request<Data>.get(url("bearer"))) }
+            return RequestManager(configuration: configuration)
         }
     }
 #endif

@@ -11,7 +11,15 @@ import Testing
 @Suite(.serialized, .timeLimit(.minutes(60))) struct TortureTests {
     @Test func everythingAtOnceOverAStub() async {
         for seed in TorturePlan.seeds(25) {
-            guard await torment(TorturePlan(seed: seed)) else { return }
+            let plan = TorturePlan(seed: seed)
+            let stub = TortureStub(plan, limits: (plan.limit + (plan.isCalm ? 0 : 2), plan.perHost))
+            let isOver = await torment(plan, .custom(stub.transport), hosts: ["http://h0", "http://h1"]) {
+                stub.know($0, as: $1)
+            } forget: {
+                stub.forget()
+            }
+            #expect(stub.faults == [], "\(plan.label)")
+            guard isOver, stub.faults.isEmpty else { return }
         }
     }
 
@@ -19,18 +27,6 @@ import Testing
         for seed in TorturePlan.seeds(10) {
             guard try await tormentOverLoopback(TorturePlan(seed: seed)) else { return }
         }
-    }
-
-    private func torment(_ plan: TorturePlan) async -> Bool {
-        let limits = (all: plan.limit + (plan.isCalm ? 0 : 2), host: plan.perHost)
-        let (stub, monitor, check) = (TortureStub(plan, limits: limits), TortureMonitor(), LeakCheck())
-        let isOver = await run(plan, .custom(stub.transport), monitor, check, hosts: ["http://h0", "http://h1"]) {
-            stub.know($0, as: $1)
-        }
-        #expect(stub.faults == [], "\(plan.label)")
-        stub.forget()
-        await expectNothingLeft(check, plan)
-        return isOver && stub.faults.isEmpty
     }
 
     private func tormentOverLoopback(_ plan: TorturePlan) async throws -> Bool {
@@ -51,60 +47,48 @@ import Testing
             default: .status(answer.statusCode, body: Data(count: 2_000))
             }
         }
-        let (monitor, check) = (TortureMonitor(), LeakCheck())
         let hosts = ["http://127.0.0.1:\(server.port)"]
-        let isOver = await run(plan, .automatic, monitor, check, hosts: hosts) { _, _ in }
-        server.shutDown()
+        let isOver = await torment(plan, .automatic, hosts: hosts, know: { _, _ in }, forget: { server.shutDown() })
         let most = state.withLock { $0.most }
         if plan.isCalm { #expect(most <= min(plan.limit, plan.perHost), "\(most) at once, \(plan.label)") }
-        await expectNothingLeft(check, plan)
         return isOver
     }
 
-    /// Runs one random plan to its end; returns false if an operation is stuck.
-    private func run(
-        _ plan: TorturePlan, _ transport: TransportChoice, _ monitor: TortureMonitor,
-        _ check: LeakCheck, hosts: [String], know: @escaping @Sendable (TortureMember, String) -> Void
+    /// Runs one random plan; returns false if an operation is stuck.
+    private func torment(
+        _ plan: TorturePlan, _ transport: TransportChoice, hosts: [String],
+        know: @escaping @Sendable (TortureMember, String) -> Void, forget: () -> Void
     ) async -> Bool {
-        let manager = RequestManager(
-            queueLimit: plan.queueLimit, configuration: plan.configuration(transport, monitor))
-        _ = check.watch(manager)
+        let check = LeakCheck()
+        let isOver = await run(plan, transport, check, hosts: hosts, know: know)
+        forget()
+        await check.expectAllGone(plan.label)
+        return isOver
+    }
+
+    private func run(
+        _ plan: TorturePlan, _ transport: TransportChoice, _ check: LeakCheck, hosts: [String],
+        know: @escaping @Sendable (TortureMember, String) -> Void
+    ) async -> Bool {
+        let monitor = TortureMonitor()
+        let manager = check.watch(
+            RequestManager(queueLimit: plan.queueLimit, configuration: plan.configuration(transport, monitor)))
         _ = check.watch(manager.scheduler)
         let tormentor = Tormentor(plan, manager, check, hosts, know)
-        await withTaskGroup(of: Void.self) { group in
-            for thread in 0..<plan.threads { group.addTask { await offPool { tormentor.torment(thread) } } }
-        }
-        tormentor.letGo()
-        let drained = EventLog<Void>()
-        let draining = Task {
+        let isOver = await runThreads(plan.threads, on: manager, plan.label) {
+            tormentor.torment($0)
+        } letGo: {
+            tormentor.letGo()
+        } end: {
             await tormentor.end()
-            await manager.drain()
-            drained.record(())
         }
-        await drained.wait()
-        guard drained.count == 1 else {
-            let left = manager.operations.map { "\($0): \(manager.why($0))" }
-            let waits = [
-                "): waits for http", "): waits for a slot", "): waits for a place", "): waits for: ", "shares",
-            ]
-            let telling = left.filter { line in !waits.contains { line.contains($0) } }
-            let some: String = telling.prefix(12).joined(separator: "\n")
-            Issue.record("stuck: \(plan.label)\n\(left.count) left: \(some)")
-            draining.cancel()
-            return false
-        }
+        guard isOver else { return false }
         await withCheckedContinuation { continuation in
             manager.scheduler.context.monitorQueue.async { continuation.resume() }
         }
         #expect(monitor.faults == [], "\(plan.label)")
         tormentor.expectAllTold(monitor, plan)
-        #expect(manager.leftovers == [0, 0, 0], "slots and queue entries left, \(plan.label)")
         return true
-    }
-
-    private func expectNothingLeft(_ check: LeakCheck, _ plan: TorturePlan) async {
-        await look { check.aliveCount == 0 }
-        #expect(check.aliveCount == 0, "of \(check.watchedCount), \(plan.label)")
     }
 }
 
@@ -133,7 +117,6 @@ private final class Tormentor: Sendable {
         (self.plan, self.manager, self.check, self.hosts, self.know) = (plan, manager, check, hosts, know)
     }
 
-    /// Makes the calls of one thread.
     func torment(_ thread: Int) {
         var random = SeededGenerator(seed: UInt64(plan.seed) &* 8 &+ UInt64(thread))
         for _ in 0..<60 {
@@ -219,7 +202,6 @@ private final class Tormentor: Sendable {
         }
     }
 
-    /// Calls a function of one operation.
     private func use(_ random: inout SeededGenerator) {
         guard let member = pick(&random) else { return }
         let operation = member.operation
@@ -253,7 +235,6 @@ private final class Tormentor: Sendable {
         }
     }
 
-    /// Calls a function of the manager, its queue or its batches.
     private func command(_ random: inout SeededGenerator) {
         switch Int.random(in: 0..<12, using: &random) {
         case 0, 1: manager.isSuspended = true
@@ -287,7 +268,6 @@ private final class Tormentor: Sendable {
         manager.enqueue(contentsOf: members.map(\.operation))
     }
 
-    /// Waits for batches, tasks and members.
     func end() async {
         let (batches, tasks, members) = state.withLock { ($0.batches, $0.tasks, $0.members) }
         for batch in batches { _ = await batch.results.count }

@@ -82,7 +82,6 @@ struct TorturePlan: Sendable {
 struct TortureAnswer: Sendable {
     /// The status code; 0 for a lost connection.
     let statusCode: Int
-    /// Whether another thread delivers the response.
     let isLate: Bool
 }
 
@@ -102,13 +101,12 @@ struct TortureInterceptor: RequestInterceptor {
 /// An operation of the test, and the calls of its handlers.
 final class TortureMember: Sendable {
     let operation: RequestOperation<Data>
-    /// The number of calls of each handler.
     let calls = Locked<[Int]>([])
     let ends = Locked(0)
     let observation = Locked<StateObservation?>(nil)
     let wasStartedByHand: Bool
 
-    init(_ operation: RequestOperation<Data>, isObserved: Bool, startsByHand: Bool) {
+    init(_ operation: RequestOperation<Data>, isObserved: Bool = false, startsByHand: Bool = false) {
         (self.operation, wasStartedByHand) = (operation, startsByHand)
         addHandler()
         // An observed operation takes another path through the queue.
@@ -152,94 +150,125 @@ final class TortureMonitor: EventMonitor {
 
 /// A stub that responds to requests and counts the running exchanges.
 final class TortureStub: Sendable {
-    private struct Flight {
-        let member: TortureMember
-        let host: String
-        let exchange: StubExchange
-    }
-
     private struct State {
         var members: [String: TortureMember] = [:]
         var asked: [String: Int] = [:]
-        var coalescer: [Int: Flight] = [:]
-        var lastFlight = 0
+        /// The counted exchanges: with a plan, those of members.
+        var running: [Int: (exchange: StubExchange, member: TortureMember?)] = [:]
+        var lastNumber = 0
         var faults: [String] = []
     }
 
     private let state = Locked(State())
-    private let plan: TorturePlan
+    private let plan: TorturePlan?
     /// The maximum numbers of exchanges that may run, under any limit that the test sets.
     private let limits: (all: Int, host: Int)
 
-    init(_ plan: TorturePlan, limits: (all: Int, host: Int)) {
-        (self.plan, self.limits) = (plan, limits)
-    }
+    /// - Parameter plan: the responses; nil for a 200 to every request.
+    init(_ plan: TorturePlan? = nil, limits: (all: Int, host: Int)) { (self.plan, self.limits) = (plan, limits) }
 
+    /// The exceeded limits: of slots, of a host, or of a name that excludes others.
     var faults: [String] { state.withLock { $0.faults } }
 
     func know(_ member: TortureMember, as name: String) { state.withLock { $0.members[name] = member } }
 
-    func forget() { state.withLock { ($0.members, $0.coalescer) = ([:], [:]) } }
+    func forget() { state.withLock { ($0.members, $0.running) = ([:], [:]) } }
 
     var transport: StubTransport {
-        StubTransport(pausesInPlace: plan.pausesInPlace) { [self] exchange in handle(exchange) }
+        StubTransport(pausesInPlace: plan?.pausesInPlace ?? true) { [self] exchange in handle(exchange) }
     }
 
     private func handle(_ exchange: StubExchange) {
         let path = exchange.request.url.path
-        let (number, time, isKnown) = state.withLock { state in
+        let (number, time, isCounted) = state.withLock { state in
             state.asked[path, default: 0] += 1
-            state.lastFlight += 1
-            let name = path.split(separator: "/").first.map(String.init) ?? ""
-            let member = state.members[name]
-            state.coalescer[state.lastFlight] = member.map {
-                Flight(member: $0, host: exchange.request.url.host() ?? "", exchange: exchange)
-            }
-            return (state.lastFlight, state.asked[path] ?? 0, member != nil)
+            state.lastNumber += 1
+            let member = state.members[path.split(separator: "/").first.map(String.init) ?? ""]
+            let isCounted = plan == nil || member != nil
+            if isCounted { state.running[state.lastNumber] = (exchange, member) }
+            return (state.lastNumber, state.asked[path] ?? 0, isCounted)
         }
-        if isKnown { check() }
-        let answer = plan.answer(to: path, time: time)
+        if isCounted { check() }
+        let answer =
+            plan?.answer(to: path, time: time) ?? TortureAnswer(statusCode: 200, isLate: !number.isMultiple(of: 3))
         guard answer.isLate else { return tell(answer, exchange, number) }
         DispatchQueue.global().async { self.tell(answer, exchange, number) }
     }
 
     private func tell(_ answer: TortureAnswer, _ exchange: StubExchange, _ number: Int) {
-        let body = Data(count: 8)
         let fields: HeaderFields =
             answer.statusCode == 302 ? ["Location": "http://h2\(exchange.request.url.path)/r"] : [:]
         if answer.statusCode != 0 {
             exchange.respond(
                 ResponseHead(
                     statusCode: answer.statusCode, headerFields: fields, url: exchange.request.url, expectedBytes: 8))
-            exchange.send(body)
+            exchange.send(Data(count: 8))
         }
         // The exchange is removed before its end is reported, because other operations may start in that call.
-        state.withLock { $0.coalescer[number] = nil }
+        state.withLock { $0.running[number] = nil }
         exchange.finish(answer.statusCode == 0 ? RequestError(.connectionLost, "lost") : nil)
     }
 
-    /// Checks the limits with two snapshots.
+    /// Checks the limits.
     ///
-    /// An operation that is in both ran during the whole time between them.
+    /// The state of a member may change at any time, so two snapshots are taken. A member that is in both ran during the
+    /// whole time between them.
     private func check() {
-        let first = moving()
-        guard
-            first.count > limits.all
-                || (Dictionary(grouping: first.values) { $0 }.values.map(\.count).max() ?? 0) > limits.host
-        else { return }
-        let second = moving()
-        let both = first.filter { second[$0.key] != nil }
-        let most = Dictionary(grouping: both.values) { $0 }.values.map(\.count).max() ?? 0
-        if both.count > limits.all || most > limits.host {
-            state.withLock { $0.faults.append("\(both.count) under way, \(most) to one host") }
+        var running = moving()
+        if plan != nil, !excess(of: running).isEmpty {
+            let second = moving()
+            running = running.filter { second[$0.key] != nil }
         }
+        let found = excess(of: running)
+        if !found.isEmpty { state.withLock { $0.faults += found } }
     }
 
-    private func moving() -> [Int: String] {
-        state.withLock { $0.coalescer }.filter { _, flight in
-            !flight.exchange.isCancelled && !flight.exchange.isSuspended && flight.member.isMoving
-        }.mapValues(\.host)
+    private func excess(of running: [Int: StubExchange]) -> [String] {
+        let most = Dictionary(grouping: running.values) { $0.request.url.host() ?? "" }.values.map(\.count).max() ?? 0
+        let exclusive = running.values.count { $0.request.url.path == "/exclusive" }
+        return [("slots", running.count, limits.all), ("host", most, limits.host), ("name", exclusive, 1)]
+            .compactMap { name, count, limit in count > limit ? "\(name): \(count)" : nil }
     }
+
+    private func moving() -> [Int: StubExchange] {
+        state.withLock { $0.running }.filter { _, flight in
+            !flight.exchange.isCancelled && !flight.exchange.isSuspended && flight.member?.isMoving != false
+        }.mapValues(\.exchange)
+    }
+}
+
+/// Runs threads over a manager to the end of all its operations; returns false if an operation is stuck.
+///
+/// - Parameters:
+///   - letGo: resumes what waits for its owner.
+///   - end: waits for everything else.
+func runThreads(
+    _ threads: Int, on manager: RequestManager, _ label: String, queues: [OperationQueue] = [],
+    work: @escaping @Sendable (Int) -> Void, letGo: () -> Void, end: @escaping @Sendable () async -> Void
+) async -> Bool {
+    await withTaskGroup(of: Void.self) { group in
+        for thread in 0..<threads { group.addTask { await offPool { work(thread) } } }
+    }
+    letGo()
+    let ends = EventLog<Void>()
+    let ending = Task {
+        await end()
+        await manager.drain()
+        ends.record(())
+    }
+    await ends.wait()
+    guard ends.count == 1 else {
+        let left = manager.operations.map { "\($0): \(manager.why($0))" }
+        let waits = ["): waits for http", "): waits for a slot", "): waits for a place", "): waits for: ", "shares"]
+        let telling = left.filter { line in !waits.contains { line.contains($0) } }.prefix(12)
+        let queued = queues.map { $0.operations.map(\.description).prefix(4).joined(separator: ", ") }
+        let some: String = telling.joined(separator: "\n")
+        Issue.record("stuck: \(label)\n\(left.count) left: \(some)\nqueues: \(queued)")
+        ending.cancel()
+        return false
+    }
+    #expect(manager.leftovers == [0, 0, 0], "slots and queue entries left, \(label)")
+    return true
 }
 
 extension RequestManager {

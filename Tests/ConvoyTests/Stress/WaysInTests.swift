@@ -33,29 +33,19 @@ import Testing
 
     /// Runs a world; returns false if it is stuck.
     private func torment(_ world: WaysInWorld) async -> Bool {
-        await withTaskGroup(of: Void.self) { group in
-            for thread in 0..<world.threads { group.addTask { await offPool { world.torment(thread) } } }
-        }
-        world.letGo()
-        let ends = EventLog<Void>()
-        Task {
+        let isOver = await runThreads(world.threads, on: world.manager, world.label, queues: world.queues) {
+            world.torment($0)
+        } letGo: {
+            world.letGo()
+        } end: {
             await world.manager.drain()
             await offPool { for queue in world.queues { queue.waitUntilAllOperationsAreFinished() } }
             _ = await turns(within: .seconds(20)) { world.hasEnded }
-            ends.record(())
         }
-        await ends.wait(within: .seconds(30))
-        guard ends.count == 1 else {
-            let left = world.manager.operations.map { "\($0): \(world.manager.why($0))" }
-            let queued = world.queues.map { $0.operations.map(\.description).prefix(4).joined(separator: ", ") }
-            Issue.record("stuck: \(world.label)\n\(left.prefix(12).joined(separator: "\n"))\nqueues: \(queued)")
-            return false
-        }
+        guard isOver else { return false }
         world.expectAllTold()
-        let check = world.check
         world.forget()
-        await look { check.aliveCount == 0 }
-        #expect(check.aliveCount == 0, "of \(check.watchedCount), \(world.label)")
+        await world.check.expectAllGone(world.label)
         return true
     }
 }

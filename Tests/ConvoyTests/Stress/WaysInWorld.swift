@@ -5,15 +5,9 @@ import Testing
 
 /// A manager with two queues that several threads use.
 final class WaysInWorld: Sendable {
-    /// An operation, and the number of times that its end was reported.
-    struct Member: Sendable {
-        let operation: RequestOperation<Data>
-        let handled: Locked<Int>
-        let completed: Locked<Int>
-    }
-
     private struct State {
-        var members: [Member] = []
+        /// The requests; `ends` counts the calls of their completion blocks.
+        var members: [TortureMember] = []
         /// The operations that were added, each with the number of operations before it.
         var entered: [(operation: Operation, after: Int)] = []
         var others: [AnyRequestOperation] = []
@@ -26,7 +20,7 @@ final class WaysInWorld: Sendable {
     /// The manager's queue, and a queue that the manager does not know.
     let queues: [OperationQueue]
     private let foreign = OperationQueue()
-    let stub: WaysInStub
+    let stub: TortureStub
     let check = LeakCheck()
     private let seed: Int
     /// Whether each exclusive request uses a different name.
@@ -39,7 +33,7 @@ final class WaysInWorld: Sendable {
         var random = SeededGenerator(seed: UInt64(seed) &+ 0x77_61_79)
         let (slots, perHost) = (Int.random(in: 1...6, using: &random), Int.random(in: 1...3, using: &random))
         let queueLimit = [nil, -1, -1, 1, 2, 5][Int.random(in: 0..<6, using: &random)]
-        stub = WaysInStub(slots: slots, perHost: perHost)
+        stub = TortureStub(limits: (slots, perHost))
         areNamesIgnored = excess > 0
         threads = Int.random(in: 2...4, using: &random)
         let configuration = RequestManager.Configuration(
@@ -53,7 +47,6 @@ final class WaysInWorld: Sendable {
         label = "seed \(seed): \(slots) slots, \(perHost) a host, queue \(queueLimit.map { "\($0)" } ?? "own")"
     }
 
-    /// Makes the calls of one thread.
     func torment(_ thread: Int) {
         var random = SeededGenerator(seed: UInt64(seed) &* 8 &+ UInt64(thread))
         for number in 0..<70 {
@@ -96,9 +89,8 @@ final class WaysInWorld: Sendable {
             operation = manager.operation(request)
             if let earlier, Int.random(in: 0..<4, using: &random) == 0 { operation.addDependency(earlier) }
         }
-        let member = Member(operation: check.watch(operation), handled: Locked(0), completed: Locked(0))
-        operation.onFinish { [handled = member.handled] _ in handled.withLock { $0 += 1 } }
-        operation.completionBlock = { [completed = member.completed] in completed.withLock { $0 += 1 } }
+        let member = TortureMember(check.watch(operation))
+        operation.completionBlock = { [ends = member.ends] in ends.withLock { $0 += 1 } }
         state.withLock { $0.members.append(member) }
         switch Int.random(in: 0..<8, using: &random) {
         case 0: queues[0].addOperation(operation)
@@ -159,7 +151,7 @@ final class WaysInWorld: Sendable {
     var hasEnded: Bool {
         state.withLock { state in
             state.members.allSatisfy {
-                $0.handled.withLock { $0 } > 0 && $0.completed.withLock { $0 } > 0 && $0.operation.isFinished
+                $0.calls.withLock { $0 } != [0] && $0.ends.withLock { $0 } > 0 && $0.operation.isFinished
             } && state.others.allSatisfy(\.isFinished)
         } && manager.leftovers == [0, 0, 0]
     }
@@ -167,47 +159,11 @@ final class WaysInWorld: Sendable {
     func expectAllTold() {
         let members = state.withLock { $0.members }
         for member in members {
-            let told = [member.handled.withLock { $0 }, member.completed.withLock { $0 }]
+            let told = member.calls.withLock { $0 } + [member.ends.withLock { $0 }]
             #expect(told == [1, 1] && member.operation.result != nil, "\(told), \(member.operation), \(label)")
         }
-        #expect(manager.leftovers == [0, 0, 0], "slots and queue entries left, \(label)")
         #expect(queues.map(\.operationCount) == [0, 0], "\(label)")
     }
 
     func forget() { state.withLock { $0 = State() } }
-}
-
-/// A stub that counts running exchanges: from the request to the response or the cancellation.
-final class WaysInStub: Sendable {
-    private let open = Locked((exchanges: [Int: StubExchange](), last: 0, faults: [String]()))
-    private let (slots, perHost): (Int, Int)
-
-    init(slots: Int, perHost: Int) { (self.slots, self.perHost) = (slots, perHost) }
-
-    var faults: [String] { open.withLock { $0.faults } }
-
-    var transport: StubTransport { StubTransport { [self] exchange in handle(exchange) } }
-
-    private func handle(_ exchange: StubExchange) {
-        let number = open.withLock { open in
-            open.last += 1
-            open.exchanges[open.last] = exchange
-            let moving = open.exchanges.values.filter { !$0.isCancelled }
-            let hosts = Dictionary(grouping: moving) { $0.request.url.host() ?? "" }.mapValues(\.count)
-            if moving.count > slots { open.faults.append("slots: \(moving.count)") }
-            if let most = hosts.values.max(), most > perHost { open.faults.append("host: \(most)") }
-            let exclusive = moving.count { $0.request.url.path == "/exclusive" }
-            if exclusive > 1 { open.faults.append("name: \(exclusive)") }
-            return open.last
-        }
-        if number % 3 == 0 { return end(exchange, number) }
-        DispatchQueue.global().async { self.end(exchange, number) }
-    }
-
-    private func end(_ exchange: StubExchange, _ number: Int) {
-        // The exchange is removed before its end is reported: other operations may start in that call.
-        open.withLock { $0.exchanges[number] = nil }
-        exchange.respond(ResponseHead(statusCode: 200, url: exchange.request.url, expectedBytes: 0))
-        exchange.finish(nil)
-    }
 }

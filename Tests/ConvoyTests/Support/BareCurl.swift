@@ -1,11 +1,9 @@
-// libcurl without Convoy's options.
 #if canImport(CLibcurl)
     import CLibcurl
     import Foundation
 
     @testable import Convoy
 
-    /// Requests a URL with libcurl alone.
     enum BareCurl {
         private final class Received {
             var bytes = Data()

@@ -1,11 +1,9 @@
-// Bodies of every kind, and scripted streams and sequences.
 import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import Convoy
 
-/// A sequence of chunks from a function.
 struct Chunks: AsyncSequence, Sendable {
     /// Returns the function that makes the next chunk, for each iteration.
     let makeNext: @Sendable () -> @Sendable () async throws -> Data?
@@ -47,7 +45,6 @@ struct Chunks: AsyncSequence, Sendable {
     }
 }
 
-/// A sequence of single bytes.
 struct Bytes: AsyncSequence, Sendable {
     let data: Data
 
@@ -136,7 +133,6 @@ extension Data {
     static func patterned(_ byteCount: Int) -> Data { Data(pattern.prefix(byteCount)) }
 }
 
-/// A way to set a request's body.
 struct BodyKind: Sendable, CustomTestStringConvertible {
     let testDescription: String
     /// Whether the length of the body is announced.

@@ -1,12 +1,10 @@
 import Convoy
-// Certificates for the tests, made by the openssl command.
 import Foundation
 import Testing
 
 #if os(Linux)
     /// A certificate authority and its certificates, as PEM files that are removed at the end of this process.
     struct Certificates: Sendable {
-        /// A certificate with its private key.
         struct Identity: Sendable {
             let certificate: URL
             let privateKey: URL
@@ -18,9 +16,7 @@ import Testing
         let authority: Identity
         /// A certificate for localhost, 127.0.0.1 and ::1, like `expired` and `selfSigned`.
         let server: Identity
-        /// A certificate that has expired.
         let expired: Identity
-        /// A certificate that is signed by itself.
         let selfSigned: Identity
         /// A certificate for example.invalid only.
         let otherName: Identity
@@ -35,7 +31,6 @@ import Testing
 
         static let password = "open sesame"
 
-        /// The certificates of this process.
         static var shared: Certificates {
             get throws { try made.get() }
         }
@@ -168,12 +163,10 @@ import Testing
 
         deinit { close(input) }
 
-        /// Writes bytes to the program's standard input.
         func write(_ data: Data) {
             _ = data.withUnsafeBytes { send(input, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
         }
 
-        /// Kills the program, unless it has ended.
         func kill() { if process.isRunning { _ = Glibc.kill(process.processIdentifier, SIGKILL) } }
 
         /// Waits for the exit status, which is nil after a signal; kills the program after the time limit.

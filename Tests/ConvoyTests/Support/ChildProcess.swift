@@ -1,5 +1,6 @@
 // Functions for exit tests, which run in a separate process.
 import Foundation
+import Testing
 
 /// Ends this child process with exit status 9 after a number of seconds.
 ///
@@ -16,6 +17,13 @@ func endProcessIfStuck(after seconds: Int = 150) {
     ///
     /// Such a listing may fail while another thread closes a descriptor.
     func openDescriptorCount() -> Int { 1 + (Int32(0)..<4096).count { fcntl($0, F_GETFD) >= 0 } }
+
+    /// Lets this process open a number of further descriptors.
+    func limitDescriptors(toFree count: Int) {
+        let count = rlim_t(openDescriptorCount() + count)
+        var limit = rlimit(rlim_cur: count, rlim_max: count)
+        #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0)
+    }
 
     /// Waits for a timer, so that libdispatch opens the descriptors of its timers now.
     ///

@@ -1,5 +1,4 @@
 import Convoy
-// An HTTP/2 server with scripted frames.
 import Foundation
 import Testing
 
@@ -65,7 +64,6 @@ import Testing
             frame(type: 1, flags: 4, stream, [0x88]) + frame(type: 0, stream, Array("part".utf8))
         }
 
-        /// The rest of a body.
         static func end(_ stream: Int) -> Data { frame(type: 0, flags: 1, stream, Array("ial".utf8)) }
 
         /// A SETTINGS frame with an invalid length, which is a connection error (RFC 9113, section 6.5).
@@ -96,7 +94,6 @@ import Testing
             [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
         }
 
-        /// Parses the frames of clients.
         private final class Reader: @unchecked Sendable {
             // @unchecked: `lock` guards `writer`. After `writer` is set, only the thread that reads the output uses
             // the other properties.
@@ -166,7 +163,6 @@ import Testing
             }
         }
 
-        /// Sends requests and waits for all of them.
         func run(requests count: Int, atOnce: Int) async throws {
             let manager = try manager(atOnce)
             let first = numbers.withLock { number in

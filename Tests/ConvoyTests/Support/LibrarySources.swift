@@ -1,8 +1,6 @@
 import Foundation
 
-/// The sources of the package and the documentation of the library.
 enum LibrarySources {
-    /// The folder of the package.
     static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 

@@ -1,4 +1,3 @@
-// A web server that does not belong to the project: nginx.
 import Foundation
 import Testing
 
@@ -7,7 +6,6 @@ import Testing
     final class Nginx: Sendable {
         static let isInstalled = FileManager.default.isExecutableFile(atPath: program)
 
-        /// A request with a response, from the server's log.
         struct Answer: Sendable, Hashable {
             let method: String
             let target: String
@@ -16,14 +14,12 @@ import Testing
             let time: Double
         }
 
-        /// The settings that differ between tests.
         struct Options: Sendable {
             var speaksHTTP2 = true
             /// After this number of requests nginx ends a connection with a GOAWAY.
             var requestsPerConnection = 100_000
             /// A port of 127.0.0.1 to which nginx forwards paths starting with `/behind`.
             var backendPort: Int?
-            /// Further directives of the server.
             var directives = ""
         }
 
@@ -35,10 +31,8 @@ import Testing
         private let held: LoopbackPort
         var port: Int { held.port }
 
-        /// The responses in the order of the server's log.
         var answers: EventLog<Answer> { log.answers }
 
-        /// Starts nginx and waits until it accepts.
         init(_ options: Options = Options()) async throws {
             (held, log) = (try LoopbackPort.refusing(), Log())
             directory = try TemporaryDirectory()
@@ -86,7 +80,6 @@ import Testing
                 """
         }
 
-        /// Parses the program's output.
         private final class Log: @unchecked Sendable {
             // @unchecked: only the thread that reads the output uses `rest`.
             private var rest = Data()

@@ -1,4 +1,3 @@
-// A proxy that records its requests, and its sockets.
 import Foundation
 import Testing
 
@@ -15,7 +14,6 @@ import Testing
             case requiringCredentials(userName: String, password: String)
             /// Accepts connections and sends nothing.
             case silent
-            /// Closes the connection after a request.
             case closing
         }
 
@@ -204,7 +202,6 @@ import Testing
             }
         }
 
-        /// Connects to a port of 127.0.0.1; nil if that fails.
         convenience init?(port: UInt16) {
             self.init(Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0))
             var address = sockaddr_in.loopback(port: port)

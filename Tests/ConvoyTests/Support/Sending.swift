@@ -1,4 +1,3 @@
-// A running operation and its outcomes.
 import Foundation
 import Testing
 
@@ -56,7 +55,6 @@ extension AnyRequestOperation {
 }
 
 extension DiskExecutor {
-    /// Runs work on the executor, and waits for it.
     func run(_ work: @escaping @Sendable () throws -> Void) throws {
         let result = Locked<Result<Void, any Error>>(.success(()))
         sync {

@@ -1,9 +1,12 @@
-// Managers whose transport is a stub, virtual clocks, a recording client, and other short helpers.
 import ConvoyTesting
 import Foundation
 import Testing
 
 @testable import Convoy
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
 
 /// A stub transport with a log of its exchanges.
 final class StubServer: Sendable {
@@ -25,6 +28,18 @@ final class StubServer: Sendable {
     /// A stub whose exchanges the test completes.
     static func held(pausesInPlace: Bool = true) -> StubServer { StubServer(pausesInPlace: pausesInPlace, answer: nil) }
 
+    /// - Parameter answer: responds to the exchange with this number, from 0.
+    static func numbered(_ answer: @escaping @Sendable (StubExchange, Int) -> Void) -> StubServer {
+        let count = Locked(0)
+        return StubServer { exchange in
+            let number = count.withLock { count in
+                defer { count += 1 }
+                return count
+            }
+            answer(exchange, number)
+        }
+    }
+
     /// The exchange with this number, from 1, after the stub has sent a head with status 200.
     func answered(_ number: Int = 1) async throws -> StubExchange {
         let exchanges = await exchanges.wait(count: number)
@@ -33,7 +48,6 @@ final class StubServer: Sendable {
         return exchange
     }
 
-    /// The requested paths in order.
     var paths: [String] { exchanges.events.map { $0.request.url.path } }
 
     func manager(
@@ -63,6 +77,29 @@ final class StubServer: Sendable {
     }
 }
 
+/// A transport that calls a function before it makes a task.
+final class HookedTransport: Transport {
+    private let transport: any Transport
+    private let hook: @Sendable (PreparedRequest, any TransportClient) throws(RequestError) -> Void
+
+    init(
+        _ transport: any Transport,
+        hook: @escaping @Sendable (PreparedRequest, any TransportClient) throws(RequestError) -> Void
+    ) {
+        (self.transport, self.hook) = (transport, hook)
+    }
+
+    var pausesInPlace: Bool { transport.pausesInPlace }
+    var isReentrant: Bool { transport.isReentrant }
+
+    func makeTask(
+        for request: PreparedRequest, client: any TransportClient
+    ) throws(RequestError) -> URLSessionTask {
+        try hook(request, client)
+        return try transport.makeTask(for: request, client: client)
+    }
+}
+
 extension Request where Output == Data {
     /// A request to a stub, named after its path.
     static func stub(_ name: String, host: String = "stub") -> Request<Data> {
@@ -71,11 +108,21 @@ extension Request where Output == Data {
 }
 
 extension Result where Success: Sendable, Failure == RequestError {
-    /// The error's code; nil for a success.
     var code: RequestError.Code? { if case .failure(let error) = self { error.code } else { nil } }
 }
 
+struct ClosureMonitor: EventMonitor {
+    let told: @Sendable (AnyRequestOperation, RequestEvent) -> Void
+
+    func operation(_ operation: AnyRequestOperation, did event: RequestEvent) { told(operation, event) }
+}
+
 extension RequestManager {
+    func cancelAndDrain() async {
+        cancelAll()
+        await drain()
+    }
+
     /// Waits, without blocking, until earlier requests to suspend, resume and cancel tasks have been carried out.
     func tasksAreAdjusted() async {
         await withCheckedContinuation { continuation in
@@ -88,7 +135,6 @@ extension RequestManager {
 typealias VirtualClock = ConvoyTesting.VirtualClock
 
 extension VirtualClock {
-    /// The timers that were set so far.
     struct ArmedTimers {
         fileprivate let clock: VirtualClock
 
@@ -114,7 +160,6 @@ extension Result {
 }
 
 extension OperationQueue {
-    /// Waits until every operation in the queue has finished.
     func waitUntilAllOperationsAreFinished(within bound: Duration) async {
         let isEmpty = EventLog<Void>()
         addBarrierBlock { isEmpty.record(()) }
@@ -130,7 +175,6 @@ extension String {
     }
 }
 
-/// Records the events of a transport in order.
 final class RecordingClient: TransportClient {
     enum Call: Equatable, Sendable {
         case head(Int)

@@ -1,4 +1,3 @@
-// An HTTPS server with configurable handshake faults.
 import Foundation
 import Testing
 
@@ -45,7 +44,6 @@ import Testing
 
         func shutDown() { process.kill() }
 
-        /// Parses the program's output.
         private final class Log: @unchecked Sendable {
             // @unchecked: `lock` guards all properties. `onHead` is called without the lock.
             private let lock = NSLock()

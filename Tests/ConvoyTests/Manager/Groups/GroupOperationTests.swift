@@ -100,8 +100,9 @@ import Testing
 
         let patient = manager.operation(named: "sync") { group in
             group.enqueue(.stub("bad"), onFailure: .ignore)
-            let result = await Result(catching: { try await group.send(Request<Data>.stub("bad")) })
-            return (result.failure as? RequestError)?.code
+            var code: RequestError.Code?
+            do throws(RequestError) { _ = try await group.send(Request<Data>.stub("bad")) } catch { code = error.code }
+            return code
         }
         manager.enqueue(patient)
         #expect(try await patient.value == .unacceptableStatus)
@@ -346,11 +347,5 @@ import Testing
             _ = try await group.value
             return nil
         } catch { return error }
-    }
-}
-
-extension Result where Failure == any Error, Success: Sendable {
-    fileprivate init(catching body: () async throws -> Success) async {
-        do { self = .success(try await body()) } catch { self = .failure(error) }
     }
 }

@@ -115,14 +115,12 @@ import Testing
     }
 
     @Test func aLinkToAnotherOriginGetsNoCredentials() async {
-        struct Naive: RequestInterceptor {
-            func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
-                var request = request
-                request.headerFields["X-Attempt"] = "\(attempt.hasLeftOrigin)"
-                if !request.headerFields.contains("Authorization") { request.headerFields["Authorization"] = "naive" }
-                return request
-            }
-        }
+        let naive = Interceptor(adapting: { request, attempt in
+            var request = request
+            request.headerFields["X-Attempt"] = "\(attempt.hasLeftOrigin)"
+            if !request.headerFields.contains("Authorization") { request.headerFields["Authorization"] = "naive" }
+            return request
+        })
         let server = Self.server([
             "http://user:pass@stub/1": "http://me:pw@other/2", "http://other/2": "http://stub/3",
             "http://stub/3": "https://stub/4",
@@ -130,7 +128,7 @@ import Testing
         let manager = server.manager {
             $0.headerFields.add("Authorization", "default")
             $0.headerFields.add("X-Key", "secret", isSecret: true)
-            $0.interceptors = [Naive()]
+            $0.interceptors = [naive]
         }
         let first = Request<String>.get("http://user:pass@stub/1").header("Cookie", "a=b").header("X-Plain", "yes")
         let (pages, error) = await read(manager.pages(first))

@@ -5,7 +5,6 @@ import Testing
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct ResponseChunksTests {
-    /// Starts reading from a stub whose exchange the test completes.
     private func begin(
         pausesInPlace: Bool = true
     ) async throws -> (chunks: ResponseChunks, exchange: StubExchange, server: StubServer) {

@@ -5,7 +5,6 @@ import Testing
 @testable import Convoy
 
 @Suite(.timeLimit(.minutes(5))) struct ResponseLinesTests {
-    /// Reads all lines; returns them and the error.
     private func read(_ lines: ResponseLines) async -> (lines: [String], code: RequestError.Code?) {
         var read: [String] = []
         do throws(RequestError) {
@@ -13,8 +12,6 @@ import Testing
             return (read, nil)
         } catch { return (read, error.code) }
     }
-
-    // MARK: Over a stub
 
     @Test func linesComeInOrderAndEndWithTheBody() async throws {
         let server = StubServer { exchange in
@@ -60,19 +57,13 @@ import Testing
         #expect(exchange.isCancelled)
     }
 
-    // MARK: Over the wire
-
-    private func manager(_ subject: ConformingTransport) -> RequestManager {
-        RequestManager(configuration: .init(transport: .custom(subject.transport)))
-    }
-
     @Test(arguments: ConformingTransport.all)
     func bodyThatIsCutIsAnErrorAfterItsLines(_ subject: ConformingTransport) async throws {
         let server = try TestServer()
         defer { server.shutDown() }
         let body = String(repeating: "line\n", count: 100)
         server.enqueue(Reply.status(200, body: body).performing(.close, at: .responseBody(afterBytes: 52)))
-        let result = await read(manager(subject).lines(of: .get(server.url())))
+        let result = await read(subject.manager().lines(of: .get(server.url())))
         #expect(result.lines == Array(repeating: "line", count: 10))
         #expect(result.code == .connectionLost)
     }
@@ -84,7 +75,7 @@ import Testing
         let body = String(repeating: "line\n", count: 10_000)
         server.enqueue(Reply.status(200, body: body).stalling(afterBodyBytes: 20_000))
         var count = 0
-        for try await line in manager(subject).lines(of: .get(server.url())) {
+        for try await line in subject.manager().lines(of: .get(server.url())) {
             #expect(line == "line")
             count += 1
             if count == 100 { break }
@@ -98,7 +89,7 @@ import Testing
         let server = try TestServer()
         defer { server.shutDown() }
         server.enqueue(Reply.status(200, body: "one\ntwo\n").stalling(afterBodyBytes: 5))
-        let (lines, first) = (manager(subject).lines(of: .get(server.url())), EventLog<String>())
+        let (lines, first) = (subject.manager().lines(of: .get(server.url())), EventLog<String>())
         let reader = Task { () -> RequestError.Code? in
             do throws(RequestError) {
                 for try await line in lines { first.record(line) }
@@ -120,7 +111,7 @@ import Testing
         let count = 8_000
         let head = "HTTP/1.1 200 OK\r\nContent-Length: \(count * line.count)\r\n\r\n"
         server.enqueue(Reply(steps: [.write(Data(head.utf8)), .writeRepeatedly(line, count: count)]))
-        let lines = manager(subject).lines(of: .get(server.url()))
+        let lines = subject.manager().lines(of: .get(server.url()))
         await lines.operation.received(bytes: 1 << 20).wait()
         var read = 0
         for try await line in lines {
@@ -132,7 +123,6 @@ import Testing
 }
 
 @Suite struct LineParserTests {
-    /// The lines of a text that arrives in these pieces.
     private static func lines(_ pieces: [Data], maxBytes: Int = 1 << 20) throws -> [String] {
         var parser = LineParser(maxBytes: maxBytes)
         var lines: [String] = []

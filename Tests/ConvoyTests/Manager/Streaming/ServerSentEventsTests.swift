@@ -25,21 +25,13 @@ import Testing
 
     /// A server that responds with these scripts in order, and repeats the last one.
     private static func server(_ scripts: [Script]) -> StubServer {
-        let next = Locked(0)
-        return StubServer { exchange in
-            let index = next.withLock { next in
-                defer { next += 1 }
-                return next
-            }
-            scripts[min(index, scripts.count - 1)].answer(exchange)
-        }
+        StubServer.numbered { exchange, index in scripts[min(index, scripts.count - 1)].answer(exchange) }
     }
 
     private func manager(_ server: StubServer, _ clock: VirtualClock) -> RequestManager {
         server.manager(clock: clock) { $0.jitter = { 0.5 } }
     }
 
-    /// Reads until the end; returns the data of the events and the error.
     private func read(_ events: ServerSentEvents) -> Task<([String], RequestError.Code?), Never> {
         Task {
             var data: [String] = []
@@ -132,7 +124,6 @@ import Testing
 
     // MARK: Connecting again
 
-    /// A sequence of connections, and how its reading ends.
     struct Course: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let scripts: [Script]
@@ -251,10 +242,6 @@ import Testing
 
     // MARK: Over the wire
 
-    private func manager(_ subject: ConformingTransport) -> RequestManager {
-        RequestManager(configuration: .init(transport: .custom(subject.transport)))
-    }
-
     private static let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 
     @Test(arguments: ConformingTransport.all)
@@ -268,7 +255,7 @@ import Testing
                 .write(Data("\ndata: 2\n\n".utf8)),
                 .close,
             ]))
-        var iterator = manager(subject).events(of: .get(server.url()), reconnecting: .never).makeAsyncIterator()
+        var iterator = subject.manager().events(of: .get(server.url()), reconnecting: .never).makeAsyncIterator()
         #expect(try await iterator.next()?.data == "1")
         gate.open()
         #expect(try await iterator.next()?.data == "2")
@@ -287,7 +274,7 @@ import Testing
         ])
         var policy = RetryPolicy.standard
         policy.baseDelay = .milliseconds(1)
-        let result = await read(manager(subject).events(of: .get(server.url()), reconnecting: policy)).value
+        let result = await read(subject.manager().events(of: .get(server.url()), reconnecting: policy)).value
         #expect(result == (["a", "b"], nil))
         #expect(server.recordedRequests.map { $0.value(of: "Last-Event-ID") } == [nil, "1", "2"])
     }
@@ -360,7 +347,6 @@ import Testing
         }
     }
 
-    /// Cuts the bytes into pieces, some of them empty.
     private static func cut(_ bytes: [UInt8], using generator: inout SeededGenerator) -> [Data] {
         var rest = bytes[...]
         var pieces: [Data] = []

@@ -5,7 +5,6 @@ import Testing
 @testable import Convoy
 
 @Suite struct RateLimitTests {
-    /// An object that the limit charges, with a name for the log.
     private final class Payer: Sendable {
         let name: String
         init(_ name: String) { self.name = name }
@@ -26,20 +25,6 @@ import Testing
                 #expect(!limit.holds(payer.identity))
                 woken.record("\(payer.name) at \(Int(clock.elapsed.seconds))")
             })
-    }
-
-    @Test func firstComeFirstServed() {
-        let limit = RateLimit(1_000, clock: clock)
-        #expect(charge(limit, 100, to: first))
-        #expect(!charge(limit, 1_000, to: second))
-        #expect(!charge(limit, 3_000, to: first))
-        #expect(!charge(limit, 500, to: third))
-        #expect(limit.holds(first.identity) && limit.holds(second.identity) && limit.holds(third.identity))
-        clock.advance(by: .milliseconds(999))
-        #expect(woken.events == [])
-        clock.advance(by: .seconds(10))
-        #expect(woken.events == ["second at 1", "first at 4", "third at 4"])
-        #expect(!clock.advanceToNext())
     }
 
     /// A transport may deliver bytes that it received before it was paused.

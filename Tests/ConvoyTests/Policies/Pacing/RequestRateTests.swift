@@ -4,7 +4,6 @@ import Testing
 
 @testable import Convoy
 
-/// Tests the limit of requests per period, in virtual time.
 @Suite struct RequestRateTests {
     private let start = ContinuousClock.now
 
@@ -93,8 +92,7 @@ import Testing
         let other = all.enqueue(.stub("second", host: "other"))
         #expect(all.why(other).hasPrefix("waits for its turn: the manager sends at most 1 request in"))
         for manager in [manager, all] {
-            manager.cancelAll()
-            await manager.drain()
+            await manager.cancelAndDrain()
         }
     }
 
@@ -138,8 +136,7 @@ import Testing
         clock.advance(by: .seconds(60))
         _ = try await timely.response()
         #expect(server.paths == ["/first", "/timely"])
-        manager.cancelAll()
-        await manager.drain()
+        await manager.cancelAndDrain()
     }
 
     /// The early requests return their tokens after new tokens have replaced them.
@@ -162,7 +159,6 @@ import Testing
         await manager.drain()
     }
 
-    /// A request that ends before it is sent uses no token.
     @Test func anUnsentRequestUsesNoToken() async throws {
         let (server, clock, gate) = (StubServer(), VirtualClock(), DispatchSemaphore(value: 0))
         let manager = server.manager(clock: clock) { $0.requestRate = .perSecond(1) }

@@ -4,15 +4,12 @@ import Testing
 
 @testable import Convoy
 
-/// Tests the effects of the functions that set a body.
 @Suite struct RequestBodiesTests {
     private let post = Request<Data>.post("http://stub/")
 
     private func prepared(_ request: Request<Data>) throws -> PreparedRequest {
         try PreparedRequest(request.core, baseURL: nil)
     }
-
-    // MARK: Forms in one line
 
     /// The examples follow the URL standard of the WHATWG, section 5.2.
     @Test(
@@ -26,8 +23,6 @@ import Testing
         #expect(request.body == Data(expected.utf8))
         #expect(request.headerFields["Content-Type"] == "application/x-www-form-urlencoded")
     }
-
-    // MARK: Framing
 
     /// Request smuggling uses both `Content-Length` and `Transfer-Encoding`, or one of them twice.
     @Test func framingThatIsNotTrueIsRefused() async throws {
@@ -63,8 +58,6 @@ import Testing
         #expect(post.body(Chunks.of(Data()), byteCount: -1).defect?.contains("negative") == true)
     }
 
-    // MARK: Content types
-
     @Test(
         arguments: [
             ("a.png", "image/png"), ("A.PNG", "image/png"), ("a.tar.gz", "application/gzip"), ("a.jpeg", "image/jpeg"),
@@ -74,8 +67,6 @@ import Testing
     func typeFollowsTheName(_ name: String, _ type: String?) {
         #expect(ContentType.of(fileName: name) == type ?? "application/octet-stream")
     }
-
-    // MARK: gzip
 
     private func unzipped(_ data: Data) throws -> Data {
         #if canImport(CLibcurl)
@@ -129,7 +120,6 @@ import Testing
     }
 }
 
-/// A part of a form as a receiver reads it.
 struct ReceivedPart: Equatable, Sendable {
     var name: String
     var fileName: String?
@@ -211,7 +201,6 @@ extension MultipartForm {
         return bytes
     }
 
-    /// The parts that a receiver reads.
     func received(sourceLocation: SourceLocation = #_sourceLocation) throws -> [ReceivedPart] {
         try FormParser.parse(rendered(sourceLocation: sourceLocation), contentType: contentType)
     }

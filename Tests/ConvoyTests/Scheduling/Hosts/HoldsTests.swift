@@ -3,7 +3,6 @@ import Testing
 
 @testable import Convoy
 
-/// Tests the reasons that hold a host, and their common timer.
 @Suite struct HoldsTests {
     private let now = ContinuousClock.now
 

@@ -24,7 +24,6 @@ import Testing
         return admission
     }
 
-    /// Admits the one request that tests the host.
     private func probe(
         _ breaker: inout HostBreaker, at now: ContinuousClock.Instant, sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> HostBreaker.Pass {
