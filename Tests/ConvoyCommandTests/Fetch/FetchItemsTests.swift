@@ -101,14 +101,9 @@ import Testing
         try record.data.write(to: directory.url.appending(path: name))
     }
 
-    private func finder(
-        knowsNames: Bool = true, usesSegments: Bool = false, started: Date = Date()
-    ) -> PartFinder {
-        PartFinder(directory: directory.url.path, knowsNames: knowsNames, usesSegments: usesSegments, started: started)
-    }
-
     private func kept(_ name: String, of url: URL? = nil, usesSegments: Bool = false) -> Int64? {
-        finder(usesSegments: usesSegments).keptBytes(of: FetchItem(index: 0, url: url ?? self.url, fileName: name))
+        PartFinder(directory: directory.url.path, knowsNames: true, usesSegments: usesSegments, started: Date())
+            .keptBytes(of: FetchItem(index: 0, url: url ?? self.url, fileName: name))
     }
 
     /// Bytes that the next run requests again are not counted.

@@ -80,8 +80,8 @@ import Testing
         let options = keepsSecrets ? ["--keep-secrets"] : []
         // The umask of the tests is unknown. This umask removes no permission of the owner.
         try await convoy(
-            shell: "umask 022; exec \"$0\" import \"$@\"",
-            options + [write(Self.upload, to: "a.har"), "-o", path("a.http")])
+            shell: "umask 022; exec \"$0\" import \"$@\"", options, write(Self.upload, to: "a.har"), "-o",
+            path("a.http"))
         for name in ["a.http", "a-body-1.bin"] {
             let mode = try FileManager.default.attributesOfItem(atPath: path(name))[.posixPermissions] as? Int
             #expect(mode == (keepsSecrets ? 0o600 : 0o644), "\(name)")

@@ -5,15 +5,10 @@ import Testing
 @testable import ConvoyCommand
 
 @Suite struct OptionScannerTests {
-    private let jobs = Option("-j, --jobs N", .general, "")
-    private let quiet = Option.flag("-q, --quiet", .general, "")
-
-    private func scan(_ arguments: String...) throws(UsageError) -> ScannedArguments {
-        try OptionScanner(options: [jobs, quiet]).scan(arguments)
-    }
-
     @Test func optionsAndOperandsMix() throws {
-        let scanned = try scan("a", "-q", "b", "-", "--", "-q", "--jobs")
+        let quiet = Option.flag("-q, --quiet", .general, "")
+        let scanner = OptionScanner(options: [Option("-j, --jobs N", .general, ""), quiet])
+        let scanned = try scanner.scan(["a", "-q", "b", "-", "--", "-q", "--jobs"])
         #expect(scanned.has(quiet))
         #expect(scanned.operands == ["a", "b", "-", "-q", "--jobs"])
     }
@@ -51,22 +46,12 @@ import Testing
     @Test func aWordOfAChoiceIsCheckedForEveryOption() {
         for option in Option.table {
             guard case .choice = option.value, let verb = option.verbs.first else { continue }
-            let error = #expect(throws: UsageError.self) { try ParsedOptions(verb, ["--\(option.name)", "?"]) }
-            #expect(error?.message.hasPrefix("--\(option.name) takes ") == true)
+            expectMistake("^--\(option.name) takes ") { try ParsedOptions(verb, ["--\(option.name)", "?"]) }
         }
     }
 }
 
 @Suite struct FetchOptionsTests {
-    private func message(_ arguments: [String]) -> String? {
-        do {
-            _ = try FetchOptions(parsing: arguments)
-            return nil
-        } catch {
-            return error.message
-        }
-    }
-
     @Test(arguments: [
         ("2.5", Duration.milliseconds(2_500)), (".5", .milliseconds(500)), ("5.", .seconds(5)), ("007", .seconds(7)),
         (String(repeating: "9", count: 400), .seconds(1_000_000_000)),
@@ -79,8 +64,9 @@ import Testing
     @Test(arguments: ["0", "0.0", "-1", "1e3", "0x10", "inf", "nan", ".", "1.2.3", "1,5", "5s", " 5", "\u{0665}"])
     func otherDeadlinesAreRefused(text: String) {
         let wanted = "a number of seconds above 0, such as 30 or 2.5"
-        #expect(
-            message(["--deadline", text, "http://a/"]) == "--deadline takes \(wanted), not \(text.debugDescription)")
+        #expect(throws: UsageError("--deadline takes \(wanted), not \(text.debugDescription)")) {
+            try FetchOptions(parsing: ["--deadline", text, "http://a/"])
+        }
     }
 
     @Test(

@@ -9,23 +9,13 @@ import Testing
         return "\(shard.number)/\(shard.count)"
     }
 
-    private func refusal(_ text: String, _ environment: [String: String] = [:]) -> String {
-        do throws(UsageError) {
-            _ = try Shard(text, environment: environment)
-            return ""
-        } catch { return error.message }
-    }
-
     @Test func eachLineBelongsToOnePart() throws {
         let lines = (0..<20_000).map { "https://example.com/files/\($0).bin" }
-        var counts: [Int] = []
-        var seen = 0
-        for number in 1...8 {
+        let counts = try (1...8).map { number in
             let shard = try #require(Shard(number: number, count: 8))
-            counts.append(lines.count { shard.takes($0) })
-            seen += counts.last ?? 0
+            return lines.count { shard.takes($0) }
         }
-        #expect(seen == lines.count)
+        #expect(counts.reduce(0, +) == lines.count)
         #expect(counts.allSatisfy { (2_200...2_800).contains($0) }, "\(counts)")
     }
 
@@ -33,16 +23,14 @@ import Testing
     @Test func aLineStaysWhereItIs() throws {
         #expect(Shard.hash("") == 0xEFD0_1F60_BA99_2926)
         let places = ["https://example.com/a", "https://example.com/b", "ü"].map { Shard.hash($0) % 1_000 }
-        #expect(places == Self.places)
+        #expect(places == [816, 204, 105] as [UInt64])
     }
-
-    private static let places: [UInt64] = [816, 204, 105]
 
     @Test func partsAreReadAsTheyAreWritten() throws {
         #expect(try shard("1/1") == "1/1")
         #expect(try shard("8/8") == "8/8")
         for text in ["0/8", "9/8", "-1/8", "1/0", "1", "1/", "/8", "a/b", "1/2/3", "", "1/9999999999999999999999"] {
-            #expect(refusal(text).contains("I/N"), "\(text)")
+            expectMistake("I/N") { try Shard(text, environment: [:]) }
         }
     }
 
@@ -56,9 +44,7 @@ import Testing
         }
         #expect(try shard("auto", array(3, 1, 3, 3)) == "3/3")
         #expect(try shard("auto", array(4, 0, 6, 4, 2)) == "3/4")
-        let tasks = [
-            "SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2",
-        ]
+        let tasks = ["SLURM_PROCID": "1", "SLURM_NTASKS": "2", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"]
         #expect(try shard("auto", tasks) == "2/2")
         #expect(try shard("auto", array(2, 1, 3, 3).merging(tasks) { $1 }) == "4/6")
         #expect(try shard("auto/8", ["JOB_COMPLETION_INDEX": "0"]) == "1/8")
@@ -66,18 +52,18 @@ import Testing
     }
 
     @Test func anEnvironmentWithoutAPartIsRefused() {
-        #expect(refusal("auto").contains("PARALLEL_SEQ are not set"))
+        expectMistake("PARALLEL_SEQ are not set") { try Shard("auto", environment: [:]) }
         // The script of sbatch is one task, even if it starts further tasks.
-        #expect(refusal("auto", ["SLURM_PROCID": "0", "SLURM_NTASKS": "2"]).contains("srun"))
-        #expect(refusal("auto", ["JOB_COMPLETION_INDEX": "3"]).contains("write auto/N"))
-        #expect(refusal("auto/3", ["JOB_COMPLETION_INDEX": "3"]).contains("not one of 3 parts"))
+        expectMistake("srun") { try Shard("auto", environment: ["SLURM_PROCID": "0", "SLURM_NTASKS": "2"]) }
+        expectMistake("write auto/N") { try Shard("auto", environment: ["JOB_COMPLETION_INDEX": "3"]) }
+        expectMistake("not one of 3 parts") { try Shard("auto/3", environment: ["JOB_COMPLETION_INDEX": "3"]) }
         let gap = [
             "SLURM_ARRAY_TASK_ID": "3", "SLURM_ARRAY_TASK_MIN": "3", "SLURM_ARRAY_TASK_MAX": "5",
             "SLURM_ARRAY_TASK_COUNT": "2",
         ]
-        #expect(refusal("auto", gap).contains("scontrol requeue"))
+        expectMistake("scontrol requeue") { try Shard("auto", environment: gap) }
         let huge = ["PARALLEL_SEQ": "9223372036854775807"]
-        #expect(refusal("auto/8", huge).contains("PARALLEL_SEQ are not set"))
+        expectMistake("PARALLEL_SEQ are not set") { try Shard("auto/8", environment: huge) }
     }
 }
 
@@ -105,11 +91,11 @@ import Testing
     }
 
     @Test(arguments: [
-        ("[5-1]", "is not a range"), ("[1-5:0]", ""), ("[1-99999999999]", "more than a million"),
-        ("[1-9999999999999999999]", "more than a million"), ("[1-9999][1-9999]", ""), ("[0-1000000]", ""),
+        ("[5-1]", "is not a range"), ("[1-5:0]", "is not a range"), ("[1-99999999999]", "more than a million"),
+        ("[1-9999999999999999999]", "more than a million"), ("[1-9999][1-9999]", "more than a million"),
+        ("[0-1000000]", "more than a million"),
     ])
     func aRefusedRangeIsNamed(pattern: String, words: String) {
-        let error = #expect(throws: UsageError.self) { try URLGlob("http://h/" + pattern) }
-        #expect(words.isEmpty || error?.message.contains(words) == true)
+        expectMistake([words]) { try URLGlob("http://h/" + pattern) }
     }
 }

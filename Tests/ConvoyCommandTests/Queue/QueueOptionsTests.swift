@@ -48,52 +48,40 @@ import Testing
     }
 
     @Test(arguments: [
-        ([], "a command is missing; write convoy queue add|run|status|list|why|retry|cancel|delete|export --db FILE"),
-        (["lst"], "unknown command \"lst\"; did you mean list?"),
-        (["status"], "the queue is missing; name its file with --db FILE, or --db postgres://user@host/database"),
-        (["status", "--db", "a", "b"], "status takes only options, not \"b\""),
-        (["add", "--db", "a"], "a URL is missing: write one, or -i FILE for a list"),
-        (["add", "--db", "a", ""], "URL 1 is empty; perhaps a shell variable is not set"),
+        ("", "a command is missing; write convoy queue add|run|status|list|why|retry|cancel|delete|export --db FILE"),
+        ("lst", "unknown command \"lst\"; did you mean list?"),
+        ("status", "the queue is missing; name its file with --db FILE, or --db postgres://user@host/database"),
+        ("status --db a b", "status takes only options, not \"b\""),
+        ("add --db a", "a URL is missing: write one, or -i FILE for a list"),
+        ("add --db a ''", "URL 1 is empty; perhaps a shell variable is not set"),
+        ("add --db a -o b x.de/1 x.de/2", "-o names the file of a single URL; for several, write -P DIR"),
         (
-            ["add", "--db", "a", "-o", "b", "x.de/1", "x.de/2"],
-            "-o names the file of a single URL; for several, write -P DIR"
-        ),
-        (
-            ["add", "--db", "a", "--priority", "hihg", "x.de"],
+            "add --db a --priority hihg x.de",
             "--priority takes very-low, low, normal, high or very-high, not \"hihg\"; did you mean high?"
         ),
-        (["add", "--db", "a", "--watch", "x.de"], "unknown option --watch: it is an option of convoy queue run"),
+        ("add --db a --watch x.de", "unknown option --watch: it is an option of convoy queue run"),
         (
-            ["add", "--db", "a", "-H", "Accept:", "x.de"],
+            "add --db a -H Accept: x.de",
             "a job cannot omit the accept field, which its worker adds: give the field a value"
         ),
-        (["run", "--db", "a", "--quiet", "--json"], "--quiet and --json exclude each other; remove one of them"),
+        ("run --db a --quiet --json", "--quiet and --json exclude each other; remove one of them"),
+        ("add --db a -o - x.de", "-o - is for convoy fetch: the response to a job is written to a file"),
+        ("add --db a -o /tmp x.de", "-o /tmp: a job needs the name of a file; for a directory, write -P /tmp"),
+        ("add --db a -o /dev/null x.de", "-o /dev/null: the response to a job needs a regular file"),
+        ("list --db a --tag x --tag y", "--tag is given twice; use one tag to select jobs"),
+        ("retry --db a --state done", "only dead letters are sent again; remove --state"),
         (
-            ["add", "--db", "a", "-o", "-", "x.de"],
-            "-o - is for convoy fetch: the response to a job is written to a file"
-        ),
-        (
-            ["add", "--db", "a", "-o", "/tmp", "x.de"],
-            "-o /tmp: a job needs the name of a file; for a directory, write -P /tmp"
-        ),
-        (["add", "--db", "a", "-o", "/dev/null", "x.de"], "-o /dev/null: the response to a job needs a regular file"),
-        (["list", "--db", "a", "--tag", "x", "--tag", "y"], "--tag is given twice; use one tag to select jobs"),
-        (["retry", "--db", "a", "--state", "done"], "only dead letters are sent again; remove --state"),
-        (
-            ["delete", "--db", "a", "--state", "dead", "--state", "claimed"],
+            "delete --db a --state dead --state claimed",
             "only done, dead and cancelled jobs are deleted; remove --state claimed"
         ),
         (
-            ["retry", "--db", "a"],
+            "retry --db a",
             "the jobs are missing: write their ids, --kind, --state, --tag or --group; --all selects every job"
         ),
-        (
-            ["cancel", "--db", "a", "--all", "17"],
-            "--all selects every job: remove the ids, --kind, --state, --tag and --group"
-        ),
+        ("cancel --db a --all 17", "--all selects every job: remove the ids, --kind, --state, --tag and --group"),
     ])
-    func mistakesAreReported(arguments: [String], message: String) {
-        #expect(throws: UsageError(message)) { try QueueOptions(parsing: arguments) }
+    func mistakesAreReported(line: String, message: String) {
+        #expect(throws: UsageError(message)) { try QueueOptions(parsing: line.shellWords ?? []) }
     }
 
     @Test(arguments: ["Expect:", "Transfer-Encoding:", "X-Key:", "Referer:"])

@@ -19,10 +19,9 @@ import Testing
             ###
             GET BASE/read/{{&create.response.body.$.id}}
             """
-        let ending = try await run(text, ["--each", rows], status: 1)
-        #expect(ending.errors == "convoy: \(rows):4: it has 1 value for 2 columns\n")
-        #expect(ending.output.contains("6 responses"))
-        #expect(ending.output.contains("(create)  \(rows):3  "))
+        try await run(text)(
+            "--each", rows, status: 1, prints: ["6 responses", "(create)  \(rows):3  "],
+            errors: "^convoy: \(rows):4: it has 1 value for 2 columns\n$")
         #expect(paths == ["/read/%C3%BC", "/read/1", "/read/2", "/users/%C3%BC", "/users/1", "/users/2"])
         let bodies = server.recordedRequests.filter { $0.method == "POST" }.map(\.bodyText).sorted()
         #expect(bodies == ["Ada", "B, \"x\"", "D"])
@@ -30,34 +29,30 @@ import Testing
 
     @Test func objectsAreRowsToo() async throws {
         let rows = try write("{\"id\": 1}\n{\"id\": {\"a\": 2}}\n{\"no\": 3}\noops\n", to: "d.jsonl")
-        let ending = try await run("POST BASE/x\n\n{{id}}", ["--each", rows, "--json"], status: 1)
+        try await run("POST BASE/x\n\n{{id}}")(
+            "--each", rows, "--json", status: 1,
+            prints: ["the row has no id", "\"code\":\"invalidRow\"", "\"line\":4", "\"failed\":2"])
         #expect(server.recordedRequests.map(\.bodyText).sorted() == ["1", "{\"a\":2}"])
-        #expect(ending.output.contains("the row has no id"))
-        #expect(ending.output.contains("\"code\":\"invalidRow\""))
-        #expect(ending.output.contains("\"line\":4"))
-        #expect(ending.output.contains("\"failed\":2"))
     }
 
     @Test func columnsOverrideVariablesOfTheFile() async throws {
         let rows = try write("id\n7\n", to: "d.csv")
-        try await run("@id = 1\n@path = x{{id}}\nGET BASE/{{path}}", ["--each", rows])
+        try await run("@id = 1\n@path = x{{id}}\nGET BASE/{{path}}")("--each", rows)
         #expect(paths == ["/x7"])
-        try await run(
-            "GET BASE/{{id}}", ["--each", rows, "--variable", "id=3"], status: 2,
-            errors: "--variable id is also a column")
+        try await run("GET BASE/{{id}}")(
+            "--each", rows, "--variable", "id=3", status: 2, errors: "--variable id is also a column")
     }
 
     @Test func aMissingColumnIsReportedBeforeAnyRequest() async throws {
         let rows = try write("id,name\n1,2\n", to: "d.csv")
-        try await run(
-            "GET BASE/{{nam}}", ["--each", rows], status: 2,
-            errors: "the variable ‘nam’ has no value; did you mean name?")
+        try await run("GET BASE/{{nam}}")(
+            "--each", rows, status: 2, errors: "the variable ‘nam’ has no value; did you mean name?")
         #expect(server.requestCount == 0)
     }
 
     @Test func requestsAreRepeatedAndShareNoCookies() async throws {
         server.respond { _ in .status(200, headerFields: [("Set-Cookie", "a=b")]) }
-        try await run("GET BASE/x", ["--repeat", "5", "-j", "1"])
+        try await run("GET BASE/x")("--repeat", "5", "-j", "1")
         #expect(paths.count == 5)
         #expect(server.recordedRequests.allSatisfy { $0.value(of: "Cookie") == nil })
     }
@@ -66,10 +61,9 @@ import Testing
     @Test func valuesOfRowsStayWhereTheyStand() async throws {
         let rows = try write(
             "{\"v\": \"x\\r\\nX-Evil: 1\"}\n{\"v\": \"../../etc\"}\n{\"v\": \"@127.0.0.1:1\"}\n", to: "d.jsonl")
-        try await run("GET BASE/\nX: {{v}}", ["--each", rows], status: nil, errors: "contains a line end")
-        try await run(
-            "GET BASE/\n\n>> {{v}}/a", ["--each", rows], status: nil, errors: "cannot be part of a file name")
-        try await run("GET http://127.0.0.1{{v}}/", ["--each", rows], status: nil, errors: "would change the host")
+        try await run("GET BASE/\nX: {{v}}")("--each", rows, status: nil, errors: "contains a line end")
+        try await run("GET BASE/\n\n>> {{v}}/a")("--each", rows, status: nil, errors: "cannot be part of a file name")
+        try await run("GET http://127.0.0.1{{v}}/")("--each", rows, status: nil, errors: "would change the host")
         #expect(server.recordedRequests.allSatisfy { $0.value(of: "X-Evil") == nil })
     }
 
@@ -91,15 +85,15 @@ import Testing
         let rows = try write("id\n1\nbad\n1\n4\n", to: "d.csv")
         let journal = path("done")
         server.respond { .status($0.path == "/bad" ? 404 : 200) }
-        try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal], status: 1)
+        try await run("GET BASE/{{id}}")("--each", rows, "--done", journal, status: 1)
         #expect(paths == ["/1", "/1", "/4", "/bad"])
         // A process that is killed during a write may leave a journal whose last line is cut off.
         try write(String(content("done").dropLast(5)), to: "done")
         server.respond { _ in .status(200) }
-        try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal])
+        try await run("GET BASE/{{id}}")("--each", rows, "--done", journal)
         #expect(paths.count == 6)
         #expect(paths.filter { $0 == "/bad" }.count == 2)
-        try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal])
+        try await run("GET BASE/{{id}}")("--each", rows, "--done", journal)
         #expect(paths.count == 6)
     }
 
@@ -112,12 +106,12 @@ import Testing
         let journal = try write(Self.earlierRows, to: "done")
         let arguments = ["-j", "1", "--each", rows, "--done", journal]
         let file = try write("GET BASE/{{id}}", to: "a.http")
-        let ending = try await convoy(shell: "ulimit -f 8; exec \"$0\" run \"$@\"", [file] + arguments, status: 1)
+        let ending = try await convoy(shell: "ulimit -f 8; exec \"$0\" run \"$@\"", file, arguments, status: 1)
         #expect(paths == ["/1", "/2"])
         #expect(ending.errors.contains("\(rows):3 has succeeded, but is not recorded, so no further row is started: "))
         #expect(ending.errors.contains("\(journal) cannot be written: "))
         // The next run sends the row again that was not recorded.
-        try await convoy(["run", file] + arguments)
+        try await convoy("run", file, arguments)
         #expect(paths == (["/2"] + (1...9).map { "/\($0)" }).sorted())
     }
 
@@ -144,14 +138,14 @@ import Testing
     func aFileWithOtherLinesIsNoJournal(_ lines: String) async throws {
         let rows = try write("id\n1\n", to: "d.csv")
         let file = try write(lines, to: "other")
-        try await run("GET BASE/{{id}}", ["--each", rows, "--done", file], status: lines == "1" ? 0 : 2)
+        try await run("GET BASE/{{id}}")("--each", rows, "--done", file, status: lines == "1" ? 0 : 2)
         #expect(try content("other").hasPrefix(lines))
     }
 
     @Test func partsTakeEachRowOnce() async throws {
         let rows = try write("id\n" + (1...60).map { "\($0)\n" }.joined(), to: "d.csv")
         for part in 1...3 {
-            try await run("GET BASE/{{id}}", ["--each", rows, "--shard", "\(part)/3"])
+            try await run("GET BASE/{{id}}")("--each", rows, "--shard", "\(part)/3")
         }
         #expect(paths == (1...60).map { "/\($0)" }.sorted())
     }
@@ -161,7 +155,7 @@ import Testing
         ["--each", "/nonexistent.csv"], ["--each", "/"],
     ])
     func contradictoryOptionsAreRefused(arguments: [String]) async throws {
-        try await run("GET BASE/", arguments, status: 2)
+        try await run("GET BASE/")(arguments, status: 2)
         #expect(server.requestCount == 0)
     }
 
@@ -183,7 +177,7 @@ import Testing
     func commonFilesAreRead(name: String, text: String, encoding: String.Encoding) async throws {
         let rows = directory.file(name)
         try #require(text.data(using: encoding)).write(to: rows)
-        try await run("GET BASE/{{id}}", ["--each", rows.path])
+        try await run("GET BASE/{{id}}")("--each", rows.path)
         #expect(paths == ["/1", "/2"])
     }
 
@@ -195,7 +189,7 @@ import Testing
     ])
     func aFileOfAnotherKindIsRefusedBeforeAnyRequest(text: String, words: String) async throws {
         let rows = try write(text, to: "rows")
-        let ending = try await run("GET BASE/{{id}}", ["--each", rows], status: 2)
+        let ending = try await run("GET BASE/{{id}}")("--each", rows, status: 2)
         #expect(ending.errors.contains(rows) && (words.isEmpty || ending.errors.contains(words)), "\(ending.errors)")
         #expect(server.requestCount == 0)
     }
@@ -203,8 +197,8 @@ import Testing
     @Test func equalElementsOfAnArrayAreRecordedOneByOne() async throws {
         let rows = try write("[{\"id\": 1}, {\"id\": 1}, {\"id\": 2}]", to: "d.json")
         let journal = path("done")
-        try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal])
-        try await run("GET BASE/{{id}}", ["--each", rows, "--done", journal])
+        try await run("GET BASE/{{id}}")("--each", rows, "--done", journal)
+        try await run("GET BASE/{{id}}")("--each", rows, "--done", journal)
         #expect(paths == ["/1", "/1", "/2"])
         #expect(try content("done").split(separator: "\n").count == 3)
     }
@@ -214,7 +208,7 @@ import Testing
         let rows = try write(
             "name\n\"x\"\", \"\"role\"\": \"\"admin\"\", \"\"y\"\": \"\"\"\n\"5\"\" pipe\"\n", to: "d.csv")
         let text = "POST BASE/\nContent-Type: application/json\n\n{\"name\": \"{{name}}\", \"role\": \"user\"}"
-        try await run(text, ["--each", rows])
+        try await run(text)("--each", rows)
         let bodies = server.recordedRequests.compactMap {
             try? JSONSerialization.jsonObject(with: Data($0.bodyText.utf8))
         }

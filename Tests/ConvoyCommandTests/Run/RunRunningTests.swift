@@ -57,7 +57,7 @@ import Testing
         // Both requests are running before the server responds to either.
         try await gate.reached(count: 2)
         gate.open()
-        let ending = try await process.ended(status: 0, errors: "")
+        let ending = try await process.ended(status: 0, prints: "!t0k", errors: "")
         let paths = server.recordedRequests.map(\.path)
         #expect(paths.prefix(2) == ["/api/api/login", "/api/comments"])
         #expect(Set(paths.dropFirst(2)) == ["/api/comments/17", "/api/comments/17/replies"])
@@ -65,11 +65,10 @@ import Testing
         #expect(lines.count == 5)
         #expect(lines[0].hasPrefix("200  POST \(base)/api/api/login  (login)  0 B in "))
         #expect(lines[4].hasPrefix("4 responses, "))
-        #expect(!ending.output.contains("t0k"))
     }
 
     @Test func aDryRunPrintsThePlanAndSendsNothing() async throws {
-        let ending = try await run(Self.chain, "--dry-run")
+        let ending = try await run(Self.chain)("--dry-run")
         #expect(
             ending.output == """
                 1  POST \(base)/api/api/login  (login)
@@ -87,13 +86,13 @@ import Testing
         "GET http://h/\nHost: a\nHost: b",
     ])
     func aDryRunReportsTheErrorsOfARun(text: String) async throws {
-        let (dry, real) = (try await run(text, "--dry-run", status: 2), try await run(text, status: 2))
+        let (dry, real) = (try await run(text)("--dry-run", status: 2), try await run(text)(status: 2))
         #expect(dry.errors == real.errors)
     }
 
     @Test func dependentsOfAFailedRequestAreNotSent() async throws {
         server.respond { $0.path == "/other" ? .status(200) : .status(403, body: "{\"error\":\n \"who?\"}") }
-        let ending = try await run(Self.chain + "\n###\nGET BASE/other\n", status: 1)
+        let ending = try await run(Self.chain + "\n###\nGET BASE/other\n")(status: 1)
         #expect(server.recordedRequests.map(\.path) == ["/api/api/login", "/other"])
         let file = path("a.http")
         let lines = ending.errors.split(separator: "\n").map(String.init)
@@ -105,7 +104,7 @@ import Testing
     }
 
     @Test func allProblemsAreReportedAndNoRequestIsSent() async throws {
-        let ending = try await run("GET BASE/{{x}}\n###\nGTE BASE/\n###\nGET BASE/\n\n< {% x %}\n", status: 2)
+        let ending = try await run("GET BASE/{{x}}\n###\nGTE BASE/\n###\nGET BASE/\n\n< {% x %}\n")(status: 2)
         #expect(server.connectionCount == 0)
         let file = path("a.http")
         let column = base.count + 6
@@ -123,7 +122,7 @@ import Testing
         server.respond { _ in .status(200) }
         let script = "while (true) client.global.set(\"t\", 1)"
         let text = "### a\nGET BASE/a\n\n> {% \(script) %}\n### b\nGET BASE/b/{{t}}\n"
-        let ending = try await run(text, "--skip-scripts", status: 1, prints: ", 1 skipped; exit status 1")
+        let ending = try await run(text)("--skip-scripts", status: 1, prints: ", 1 skipped; exit status 1")
         #expect(ending.errors.hasSuffix(": b is skipped: the variable ‘t’ has no value\n"))
         #expect(server.recordedRequests.map(\.path) == ["/a"])
     }
@@ -131,9 +130,9 @@ import Testing
     @Test func namesChooseRequestsAndTheirDependencies() async throws {
         server.respond { _ in .json("{\"x\": 1}") }
         let text = "# @name a\nGET BASE/a\n###\n# @name b\nGET BASE/b/{{a.response.body.$.x}}\n### see\nGET BASE/c\n"
-        try await run(text, "b")
+        try await run(text)("b")
         #expect(server.recordedRequests.map(\.path) == ["/a", "/b/1"])
-        try await run(text, "sea", status: 2, errors: "no request is called ‘sea’; did you mean see?")
+        try await run(text)("sea", status: 2, errors: "no request is called ‘sea’; did you mean see?")
     }
 
     @Test func answersGoToFilesAndAreReferredToThere() async throws {
@@ -157,18 +156,16 @@ import Testing
 
             >>! out-{{a.response.body.$.id}}.txt
             """
-        let ending = try await run(text)
+        try await run(text)(prints: ["  saved old-1.txt\n", "  saved sub/a.json\n"])
         #expect(try content("sub/a.json") == #"{"id": 5}"#)
         #expect(try content("old.txt") == "old")
         #expect(try content("old-1.txt") == "5")
         #expect(try content("out-5.txt") == "new")
-        #expect(ending.output.contains("  saved old-1.txt\n"))
-        #expect(ending.output.contains("  saved sub/a.json\n"))
     }
 
     @Test func severalAttemptsAreCountedInTheLine() async throws {
         server.enqueue([.status(503), .status(200), .status(503), .status(503)])
-        let ending = try await run("GET BASE/a\n###\nGET BASE/b\n", "--serial", "--retries", "1", status: 1)
+        let ending = try await run("GET BASE/a\n###\nGET BASE/b\n")("--serial", "--retries", "1", status: 1)
         #expect(ending.output.contains(/(?m)^200  GET .*\/a .* \(2 attempts\)$/), "\(ending.output)")
         #expect(ending.errors.contains(/(?m)503.* \(2 attempts\)$/), "\(ending.errors)")
     }
@@ -180,7 +177,7 @@ import Testing
         server.respond { _ in .json(body) }
         _ = try directory.makeDirectory("out")
         let text = "# @name a\nGET BASE/a\n###\nGET BASE/b\n\n>> {{a.response.body.$.v}}\n"
-        try await run(text, "-P", path("out"), status: 1)
+        try await run(text)("-P", path("out"), status: 1)
         #expect(server.recordedRequests.map(\.path) == ["/a"])
         #expect(try directory.names() == ["a.http", "out"])
         #expect(try directory.names(in: "out") == [])
@@ -192,9 +189,8 @@ import Testing
         _ = try directory.makeDirectory("secret")
         try FileManager.default.createSymbolicLink(
             atPath: path("out/link"), withDestinationPath: path("secret"))
-        try await run(
-            "GET BASE/\n\n>> \(name)\n", "-P", path("out"), status: 1,
-            errors: "\(name) is a link out of the output directory")
+        try await run("GET BASE/\n\n>> \(name)\n")(
+            "-P", path("out"), status: 1, errors: "\(name) is a link out of the output directory")
         #expect(try directory.names(in: "secret") == [])
         #expect(server.requestCount == 0)
     }
@@ -206,7 +202,7 @@ import Testing
             try FileManager.default.createSymbolicLink(atPath: path(name), withDestinationPath: "secret")
         }
         // The check of the second request needs the body in memory before the file is written.
-        try await run("GET BASE/\n\n>>! a\n###\n# @expect status 200\nGET BASE/\n\n>>! b\n")
+        try await run("GET BASE/\n\n>>! a\n###\n# @expect status 200\nGET BASE/\n\n>>! b\n")()
         #expect(try content("secret") == "old")
         #expect(try content("a") == "{}")
         #expect(try content("b") == "{}")
@@ -224,7 +220,7 @@ import Testing
             ###
             GET BASE/c/{{a.response.body.$.v}}
             """
-        try await run(text, status: 1, errors: "the value of {{a.response.body.$.v}} contains a line end")
+        try await run(text)(status: 1, errors: "the value of {{a.response.body.$.v}} contains a line end")
         #expect(
             server.recordedRequests.map(\.path) == [
                 "/a", "/c/x%20HTTP%2F1.1%0D%0AX-Evil%3A%201%0D%0A%0D%0AGET%20%2Fevil",
@@ -245,10 +241,9 @@ import Testing
         _ = try directory.makeDirectory(".git")
         let file = try write(
             "GET {{base}}/{{v}}/{{$dotenv WHO}}?t={{token}}\nAuthorization: {{token}}\n", to: "sub/b.http")
-        let ending = try await convoy("run", "--env", "dev", file)
+        try await convoy("run", "--env", "dev", file, prints: "!s3cret")
         #expect(server.recordedRequests.first?.target == "/v1/ada?t=s3cret")
         #expect(server.recordedRequests.first?.value(of: "Authorization") == "s3cret")
-        #expect(!ending.output.contains("s3cret"))
         try await convoy("run", file, status: 2, errors: "the variable ‘base’ has no value; give --env dev")
         try await convoy(
             "run", "--env", "prod", file, status: 2,
@@ -257,8 +252,7 @@ import Testing
 
     @Test func theOnlyEnvironmentCounts() async throws {
         try write(#"{"$shared": {"a": "b"}, "dev": {"host": "http://one"}}"#, to: "http-client.env.json")
-        let ending = try await run("GET {{host}}/a\n", "--dry-run")
-        #expect(ending.output.hasPrefix("1  GET http://one/a"))
+        try await run("GET {{host}}/a\n")("--dry-run", prints: "^1  GET http://one/a")
     }
 
     @Test func cookiesAreStoredUnlessARequestTurnsThatOff() async throws {
@@ -271,7 +265,7 @@ import Testing
             # @no-cookie-jar
             GET BASE/without
             """
-        try await run(text)
+        try await run(text)()
         let cookies = Dictionary(
             uniqueKeysWithValues: server.recordedRequests.map { ($0.path, $0.value(of: "Cookie")) })
         #expect(cookies == ["/login": nil, "/with": "a=b", "/without": nil])
@@ -279,9 +273,8 @@ import Testing
 
     @Test func redirectsAreFollowedUnlessARequestTurnsThatOff() async throws {
         server.respond { $0.path == "/end" ? .status(200) : .redirect(to: "/end") }
-        let ending = try await run("GET BASE/a\n###\n# @no-redirect\nGET BASE/b\n", "--serial")
+        try await run("GET BASE/a\n###\n# @no-redirect\nGET BASE/b\n")("--serial", prints: "302  GET \(base)/b  ")
         #expect(server.recordedRequests.map(\.path) == ["/a", "/end", "/b"])
-        #expect(ending.output.contains("302  GET \(base)/b  "))
     }
 
     @Test func aFailedCheckIsAFailedRequest() async throws {
@@ -302,22 +295,22 @@ import Testing
             # @expect time < 60s
             GET BASE/c
             """
-        let ending = try await run(text, "--junit", path("junit.xml"), status: 1)
+        try await run(text)(
+            "--junit", path("junit.xml"), status: 1, prints: "2 responses, ",
+            errors: [
+                ":4: a: expected body.$.id == 4, but found ‘3’\n", "nothing was sent: a, which it depends on, failed",
+            ])
         let xml = try content("junit.xml")
         #expect(xml.contains(" tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"1\" "))
         #expect(xml.contains("<failure message=\"expected body.$.id == 4, but found ‘3’\"/></testcase>"))
         #expect(xml.contains("<skipped message=\"nothing was sent: a, which it depends on, failed\"/></testcase>"))
-        #expect(ending.errors.contains(":4: a: expected body.$.id == 4, but found ‘3’\n"))
-        #expect(ending.errors.contains("nothing was sent: a, which it depends on, failed"))
         #expect(Set(server.recordedRequests.map(\.path)) == ["/a", "/missing", "/c"])
-        #expect(ending.output.contains("2 responses, "))
     }
 
     /// A response may repeat a secret that was sent.
     @Test func noOutputQuotesAResponse() async throws {
         server.respond { _ in .status(403, body: Data("no token 1234".utf8)) }
-        let ending = try await run("GET BASE/a\n", "--junit", path("junit.xml"), status: 1)
-        #expect(ending.errors.contains("403") && !ending.errors.contains("1234"))
+        try await run("GET BASE/a\n")("--junit", path("junit.xml"), status: 1, errors: ["403", "!1234"])
         let xml = try content("junit.xml")
         #expect(xml.contains("<failure message=") && !xml.contains("1234"))
     }
@@ -331,10 +324,9 @@ import Testing
                 : .redirect(to: "ftp://a.example\(request.path)")
         }
         let text = "# @name login\nGET BASE/login\n\n###\nGET BASE/of/{{login.response.body.$.access_token}}\n"
-        let ending = try await run(text, options, status: 1)
+        let ending = try await run(text)(options, status: 1, prints: "!at-12345", errors: "!at-12345")
         #expect(server.recordedRequests.map(\.path) == ["/login", "/of/at-12345"])
         #expect((ending.output + ending.errors).contains("ftp://a.example/of/<redacted>"))
-        #expect(!(ending.output + ending.errors).contains("at-12345"))
     }
 
     @Test func bodiesOfAllKindsArriveAsWritten() async throws {
@@ -361,7 +353,7 @@ import Testing
             ###
             curl BASE/4 -H 'A: b' -d x=1
             """
-        try await run(text, "--variable", "who=ada")
+        try await run(text)("--variable", "who=ada")
         let requests = server.recordedRequests
         #expect(requests.map(\.path) == ["/1", "/2", "/3", "/4"])
         #expect(
@@ -377,7 +369,7 @@ import Testing
         let pipe = path("pipe")
         #expect(mkfifo(pipe, 0o600) == 0)
         for path in [pipe, "/dev/zero"] {
-            let ending = try await run("POST BASE/\n\n\(mark) \(path)", status: 2)
+            let ending = try await run("POST BASE/\n\n\(mark) \(path)")(status: 2)
             // The message omits the end of a long path.
             #expect(ending.errors.contains("the file ‘\(path.prefix(40))"), "\(ending.errors)")
             #expect(ending.errors.contains("’ cannot be read: it is not a file"), "\(ending.errors)")
@@ -392,29 +384,23 @@ import Testing
         let process = try ConvoyProcess(["run", file])
         try await gate.reached()
         process.send(SIGINT)
-        let ending = try await process.ended(status: 130)
+        try await process.ended(
+            status: 130, prints: ["^interrupted: 0 responses, 0 B in ", ", 2 cancelled; exit status 130"], errors: "")
         gate.open()
-        #expect(ending.output.hasPrefix("interrupted: 0 responses, 0 B in "))
-        #expect(ending.output.contains(", 2 cancelled; exit status 130"))
-        #expect(ending.errors == "")
         #expect(server.requestCount == 1)
     }
 
-    @Test(
-        arguments: [
-            ([], "a file is missing; write convoy run FILE.http"),
-            (["nope.http"], "cannot read nope.http: No such file or directory"),
-            (["--variable", "x", "a.http"], "--variable takes NAME=VALUE; the name or the = is missing"),
-            (
-                ["--serial", "--parallel-unsafe", "a.http"],
-                "--serial and --parallel-unsafe exclude each other; remove one of them"
-            ),
-            (["--jobs", "0", "a.http"], "--jobs takes a number from 1 to 256, not \"0\""),
-            (["--seriel", "a.http"], "unknown option --seriel; did you mean --serial?"),
-        ])
-    func mistakesOfTheCommandLineAreReported(arguments: [String], words: String) async throws {
-        let ending = try await convoy(["run"] + arguments, status: 2)
-        #expect(ending.errors == "convoy: \(words)\nTry 'convoy run --help'.\n")
+    @Test(arguments: [
+        ("", "a file is missing; write convoy run FILE.http"),
+        ("nope.http", "cannot read nope.http: No such file or directory"),
+        ("--variable x a.http", "--variable takes NAME=VALUE; the name or the = is missing"),
+        ("--serial --parallel-unsafe a", "--serial and --parallel-unsafe exclude each other; remove one of them"),
+        ("--jobs 0 a.http", "--jobs takes a number from 1 to 256, not \"0\""),
+        ("--seriel a.http", "unknown option --seriel; did you mean --serial?"),
+    ])
+    func mistakesOfTheCommandLineAreReported(line: String, words: String) async throws {
+        try await convoy(
+            "run", line.shellWords ?? [], status: 2, errors: "^convoy: \(words)\nTry 'convoy run --help'.\n$")
     }
 
     @Test func aFileOfRequestsNeedsNoCommand() async throws {
@@ -425,11 +411,10 @@ import Testing
 
     @Test func aRequestThatIsSentAsABodyIsAHint() async throws {
         server.respond { _ in .status(200) }
-        try await run(
-            "POST BASE/a\n\nGET BASE/b\n",
+        try await run("POST BASE/a\n\nGET BASE/b\n")(
             errors: "a.http:3:1: this line looks like a request, but is sent in the body of the request above")
         #expect(try await server.takeRequest().target == "/a" && server.requestCount == 1)
-        let events = try await run("POST BASE/a\n\nGET BASE/b\n", "--json").events(named: "warning")
+        let events = try await run("POST BASE/a\n\nGET BASE/b\n")("--json").events(named: "warning")
         #expect((events.first?["message"] as? String)?.contains("write ### on a line before it") == true)
     }
 }
@@ -450,13 +435,12 @@ import Testing
         server.respond { _ in .json("{\"host\": \"\(host)\"}") }
         let first = "@h = {{a.response.body.$.host}}\n# @name a\nGET BASE/a\n###\n"
         for request in ["GET http://{{a.response.body.$.host}}/x\n", "GET /x\nHost: {{h}}\n", "GET http://{{h}}/x\n"] {
-            let ending = try await run(
-                first + request + "Authorization: Bearer s3cret\n", status: 1,
-                errors: ["leads to another server, ‘http://\(host)’", "the field Authorization"])
-            #expect(!(ending.output + ending.errors).contains("s3cret"))
+            try await run(first + request + "Authorization: Bearer s3cret\n")(
+                status: 1, prints: "!s3cret",
+                errors: ["leads to another server, ‘http://\(host)’", "the field Authorization", "!s3cret"])
         }
         #expect(other.requestCount == 0)
-        try await run(first + "GET http://{{h}}/x\nAccept: text/plain\n")
+        try await run(first + "GET http://{{h}}/x\nAccept: text/plain\n")()
         #expect(other.requestCount == 1)
     }
 
@@ -464,7 +448,7 @@ import Testing
         server.respond { _ in .json(#"{"id": "../admin?x=1", "page": "a=1&b=2"}"#) }
         try await run(
             "# @name a\nGET BASE/a\n###\nGET BASE/users/{{a.response.body.$.id}}/x?q={{a.response.body.$.page}}"
-                + "&{{&a.response.body.$.page}}")
+                + "&{{&a.response.body.$.page}}")()
         #expect(server.recordedRequests.last?.target == "/users/..%2Fadmin%3Fx%3D1/x?q=a%3D1%26b%3D2&a=1&b=2")
     }
 }

@@ -16,30 +16,25 @@ import Testing
     }
 
     @Test func bodiesAreInAPipeAsTheyCame() async throws {
-        let ending = try await run(Self.text, "--serial", "--show", "body")
-        #expect(ending.output == #"{"path":"/1"}{"path":"/2"}"#)
-        #expect(ending.errors.contains("200  GET \(url("/1"))  (one)  "), "\(ending.errors)")
-        #expect(ending.errors.contains("2 responses, "))
+        try await run(Self.text)(
+            "--serial", "--show", "body", prints: #"^{"path":"/1"}{"path":"/2"}$"#,
+            errors: ["200  GET \(url("/1"))  (one)  ", "2 responses, "])
         let refused = "GET BASE/refused\n###\n# @expect body.$.path == 3\nGET BASE/1\n"
-        let shown = try await run(refused, "--serial", "--show", "body", status: 1)
-        #expect(shown.output == #"{"why":"no"}{"path":"/1"}"#)
+        try await run(refused)("--serial", "--show", "body", status: 1, prints: #"^{"why":"no"}{"path":"/1"}$"#)
     }
 
     @Test func headsStandBeforeBodies() async throws {
-        let ending = try await run(Self.text, "--show", "both", "one")
-        #expect(ending.output.hasPrefix("HTTP 200 OK\nX-A: b\n"), "\(ending.output)")
-        #expect(ending.output.hasSuffix("\n\n{\"path\":\"/1\"}"), "\(ending.output)")
-        let heads = try await run(Self.text, "--show", "head", "one")
-        #expect(heads.output.hasSuffix("\n\n") && !heads.output.contains("path"))
+        try await run(Self.text)("--show", "both", "one", prints: ["^HTTP 200 OK\nX-A: b\n", "\n\n{\"path\":\"/1\"}$"])
+        try await run(Self.text)("--show", "head", "one", prints: ["\n\n$", "!path"])
     }
 
     @Test func oneBodyIsPrinted() async throws {
-        #expect(try await run(Self.text, "-o", "two=-").output == #"{"path":"/2"}"#)
+        #expect(try await run(Self.text)("-o", "two=-").output == #"{"path":"/2"}"#)
         for (arguments, words) in [
             (["-o", "tow=-"], "no request of this run is called tow"), (["-o", "two=x"], ">> FILE"),
             (["--show", "body", "--json"], "both write to standard output"), (["--show", "bdy"], "head, body or both"),
         ] {
-            try await run(Self.text, arguments, status: 2, errors: [words])
+            try await run(Self.text)(arguments, status: 2, errors: [words])
         }
     }
 

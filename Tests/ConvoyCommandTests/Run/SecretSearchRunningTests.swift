@@ -20,8 +20,7 @@ import Testing
         let file = try write(mixture.file, to: "a.http")
         let reports = ["--har": "a.har", "--report": "a.html", "--junit": "a.xml"]
         let options = reports.flatMap { [$0.key, path($0.value)] }
-        let ending = try await convoy(
-            ["run", "-j", "64", "--per-host", "32"] + arguments + options + [file], status: 1)
+        let ending = try await convoy("run", "-j", "64", "--per-host", "32", arguments, options, file, status: 1)
         #expect(ending.errors.utf8.count + ending.output.utf8.count > 1_000)
         SecretMixture.expectNone(in: ending.output, "standard output")
         SecretMixture.expectNone(in: ending.errors, "standard error")
@@ -42,7 +41,7 @@ import Testing
         }
         let requests = "GET http://h.example/a\n###\nGET https://h.example/b\n###\nGET http://h.example/c\n"
         let address = "http://me:hUnT3r.1.proxy.@127.0.0.1:\(proxy.port)"
-        let ending = try await run(requests, "--retries", "1", "-v", "--har", path("a.har"), "-x", address, status: 1)
+        let ending = try await run(requests)("--retries", "1", "-v", "--har", path("a.har"), "-x", address, status: 1)
         #expect(proxy.recordedRequests.contains { $0.value(of: "Proxy-Authorization") != nil })
         SecretMixture.expectNone(in: ending.output + ending.errors, "what was said")
         SecretMixture.expectNone(in: try content("a.har"), "the archive")

@@ -6,6 +6,7 @@ class CommandTests {
     let directory: TemporaryDirectory
     let server: TestServer
 
+    init(in directory: TemporaryDirectory) throws { (self.directory, server) = (directory, try TestServer()) }
     init() throws { (directory, server) = (try TemporaryDirectory(), try TestServer()) }
 
     /// The URL of the server without a path.
@@ -23,54 +24,13 @@ class CommandTests {
         return path(name)
     }
 
-    /// Runs `convoy fetch` into the directory.
-    @discardableResult
-    func fetch(
-        _ arguments: String..., status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> ConvoyProcess.Ending {
-        try await fetch(
-            arguments, status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
-    }
+    /// `convoy fetch` into the directory.
+    var fetch: Invocation { Invocation(["fetch", "--no-config", "-P", directory.url.path]) }
+    /// `convoy queue` with a queue in the directory.
+    var queue: Invocation { Invocation(["queue"], last: ["--db", path("jobs.db")]) }
 
-    @discardableResult
-    func fetch(
-        _ arguments: [String], status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> ConvoyProcess.Ending {
-        try await convoy(
-            ["fetch", "--no-config", "-P", directory.url.path] + arguments, status: status, prints: prints,
-            errors: errors, sourceLocation: sourceLocation)
-    }
-
-    /// Runs `convoy run` with a file of these requests.
-    @discardableResult
-    func run(
-        _ requests: String, _ arguments: String..., status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> ConvoyProcess.Ending {
-        try await run(
-            requests, arguments, status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
-    }
-
-    @discardableResult
-    func run(
-        _ requests: String, _ arguments: [String], status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> ConvoyProcess.Ending {
-        try await convoy(
-            ["run", "--retries", "0", write(requests, to: "a.http")] + arguments, status: status, prints: prints,
-            errors: errors, sourceLocation: sourceLocation)
-    }
-
-    /// Runs a verb of `convoy queue` with a queue in the directory.
-    @discardableResult
-    func queue(
-        _ verb: String, _ arguments: String..., status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) async throws -> ConvoyProcess.Ending {
-        try await convoy(
-            ["queue", verb, "--db", path("jobs.db")] + arguments, status: status, prints: prints, errors: errors,
-            sourceLocation: sourceLocation)
+    /// `convoy run` with a file of these requests.
+    func run(_ requests: String) throws -> Invocation {
+        Invocation(["run", "--retries", "0", try write(requests, to: "a.http")])
     }
 }

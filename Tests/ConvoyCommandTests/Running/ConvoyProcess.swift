@@ -17,52 +17,44 @@ final class ConvoyProcess {
         var steps: [String?] { events.map { $0["event"] as? String }.filter { $0 != "progress" } }
 
         func events(named name: String) -> [[String: Any]] { events.filter { $0["event"] as? String == name } }
+
+        /// The values of the first event of a name, with blanks between them; `nil` for one that the event lacks.
+        func values(_ name: String, _ keys: String...) -> String {
+            let event = events(named: name).first ?? [:]
+            return keys.map { key in event[key].map { "\($0)" } ?? "nil" }.joined(separator: " ")
+        }
     }
 
     private let process: ChildProcess
 
-    /// Starts the command.
+    /// Starts the command, or another program.
     ///
     /// - Parameters:
+    ///   - program: The path of another program.
+    ///   - directory: The working directory; that of the tests by default.
+    ///   - variables: Variables to add to the environment of the tests; nil removes a variable.
     ///   - input: The standard input; empty by default.
     ///   - output: The standard output. By default a file, whose text the ending contains.
     ///   - errors: The standard error. By default a file, whose text the ending contains.
-    convenience init(_ arguments: [String], input: Any? = nil, output: Any? = nil, errors: Any? = nil) throws {
-        try self.init(Self.executable(), arguments, input: input, output: output, errors: errors)
+    init(
+        program: String? = nil, _ arguments: [String], in directory: URL? = nil, variables: [String: String?] = [:],
+        input: Any? = nil, output: Any? = nil, errors: Any? = nil
+    ) throws {
+        process = try ChildProcess(
+            program.map { URL(filePath: $0) } ?? Self.executable(), arguments,
+            environment: variables.merging(["TERM": "xterm"]) { $1 }, in: directory, input: input, output: output,
+            errors: errors)
     }
 
     /// Starts the command under another program, after that program's arguments.
     convenience init(under program: String, _ programArguments: [String], _ arguments: [String]) throws {
-        try self.init(URL(filePath: program), programArguments + [Self.executable().path] + arguments)
-    }
-
-    /// Starts another program, or the command if it is nil.
-    ///
-    /// - Parameters:
-    ///   - directory: The working directory; that of the tests by default.
-    ///   - variables: Variables to add to the environment of the tests; nil removes a variable.
-    convenience init(
-        program: String?, _ arguments: [String], in directory: URL? = nil, variables: [String: String?] = [:],
-        output: Any? = nil
-    ) throws {
-        try self.init(
-            program.map { URL(filePath: $0) } ?? Self.executable(), arguments, variables: variables, in: directory,
-            output: output)
+        try self.init(program: program, programArguments + [Self.executable().path] + arguments)
     }
 
     /// Starts a shell with a script in which `$0` is the command.
     convenience init(shell script: String, _ arguments: [String], input: Any? = nil, output: Any? = nil) throws {
         try self.init(
-            URL(filePath: "/bin/sh"), ["-c", script, Self.executable().path] + arguments, input: input, output: output)
-    }
-
-    private init(
-        _ executable: URL, _ arguments: [String], variables: [String: String?] = [:], in directory: URL? = nil,
-        input: Any? = nil, output: Any? = nil, errors: Any? = nil
-    ) throws {
-        process = try ChildProcess(
-            executable, arguments, environment: variables.merging(["TERM": "xterm"]) { $1 }, in: directory,
-            input: input, output: output, errors: errors)
+            program: "/bin/sh", ["-c", script, Self.executable().path] + arguments, input: input, output: output)
     }
 
     /// The path of curl, for comparisons.
@@ -102,11 +94,9 @@ final class ConvoyProcess {
         if let status {
             #expect(end.status == status, "\(ending.errors)\(ending.output)", sourceLocation: sourceLocation)
         }
-        for (texts, output) in [(prints, ending.output), (errors, ending.errors)] {
-            for text in texts?.all ?? [] {
-                #expect(text.isEmpty ? output == "" : output.contains(text), "\(text)", sourceLocation: sourceLocation)
-            }
-        }
+        let both = ending.output + ending.errors
+        prints?.expect(in: ending.output, "in \(both)", sourceLocation)
+        errors?.expect(in: ending.errors, "in \(both)", sourceLocation)
         return ending
     }
 
@@ -146,40 +136,93 @@ final class ConvoyProcess {
 }
 
 /// Texts that an output contains; an empty text means that there is no output.
+///
+/// A text after `^` is at the start of the output, one before `$` at its end, and one after `!` is not in it.
 struct Texts: ExpressibleByStringInterpolation, ExpressibleByArrayLiteral {
     let all: [String]
+
+    func expect(in output: String, _ place: String, _ sourceLocation: SourceLocation = #_sourceLocation) {
+        for text in all {
+            #expect(Self.matches(text, output), "\(text) \(place)", sourceLocation: sourceLocation)
+        }
+    }
+
+    private static func matches(_ text: String, _ output: String) -> Bool {
+        let (isStart, isEnd) = (text.hasPrefix("^") || text == "", text.hasSuffix("$") || text == "")
+        let plain = String(text.dropFirst(text.hasPrefix("^") ? 1 : 0).dropLast(text.hasSuffix("$") ? 1 : 0))
+        if isStart, isEnd { return output == plain }
+        if text.hasPrefix("!") { return !output.contains(plain.dropFirst()) }
+        return isStart ? output.hasPrefix(plain) : isEnd ? output.hasSuffix(plain) : output.contains(plain)
+    }
 
     init(stringLiteral text: String) { all = [text] }
     init(arrayLiteral texts: String...) { all = texts }
 }
 
-/// Runs the command to its end, and expects an exit status, by default success, and outputs.
-@discardableResult
-func convoy(
-    _ arguments: String..., input: Any? = nil, status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
-    sourceLocation: SourceLocation = #_sourceLocation
-) async throws -> ConvoyProcess.Ending {
-    try await ConvoyProcess(arguments, input: input).ended(
-        status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
+/// One argument, or several.
+protocol Arguments {
+    var words: [String] { get }
 }
 
-@discardableResult
-func convoy(
-    _ arguments: [String], output: Any? = nil, status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
-    sourceLocation: SourceLocation = #_sourceLocation
-) async throws -> ConvoyProcess.Ending {
-    try await ConvoyProcess(arguments, output: output).ended(
-        status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
+extension String: Arguments {
+    var words: [String] { [self] }
 }
 
-/// Runs a shell with a script in which `$0` is the command.
-@discardableResult
-func convoy(
-    shell script: String, _ arguments: [String], status: Int32? = 0, prints: Texts? = nil, errors: Texts? = nil,
-    sourceLocation: SourceLocation = #_sourceLocation
-) async throws -> ConvoyProcess.Ending {
-    try await ConvoyProcess(shell: script, arguments).ended(
-        status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
+extension [String]: Arguments {
+    var words: [String] { self }
+}
+
+/// The command with arguments before and after those of a test.
+struct Invocation {
+    let first: [String]
+    let last: [String]
+
+    init(_ first: [String] = [], last: [String] = []) { (self.first, self.last) = (first, last) }
+
+    /// Runs the command to its end, and expects an exit status, by default success, and outputs.
+    @discardableResult
+    func callAsFunction(
+        _ arguments: any Arguments..., input: Any? = nil, output: Any? = nil, status: Int32? = 0, prints: Texts? = nil,
+        errors: Texts? = nil, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(first + arguments.flatMap(\.words) + last, input: input, output: output).ended(
+            status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
+    }
+
+    /// Runs a shell with a script in which `$0` is the command.
+    @discardableResult
+    func callAsFunction(
+        shell script: String, _ arguments: any Arguments..., status: Int32? = 0, prints: Texts? = nil,
+        errors: Texts? = nil, sourceLocation: SourceLocation = #_sourceLocation
+    ) async throws -> ConvoyProcess.Ending {
+        try await ConvoyProcess(shell: script, arguments.flatMap(\.words)).ended(
+            status: status, prints: prints, errors: errors, sourceLocation: sourceLocation)
+    }
+}
+
+/// The command without other arguments than those of a test.
+let convoy = Invocation()
+
+extension String {
+    /// The words of a line of shell; nil if only a shell can read it.
+    var shellWords: [String]? {
+        var (words, word, quote) = ([String](), String?.none, Character?.none)
+        for character in self {
+            if character == quote {
+                quote = nil
+            } else if quote == nil, character == " " {
+                words += word.map { [$0] } ?? []
+                word = nil
+            } else if quote == nil, "'\"".contains(character) {
+                (word, quote) = (word ?? "", character)
+            } else if quote != "'", "\\$`".contains(character) || quote == nil && "|&;<>()*?[]~#".contains(character) {
+                return nil
+            } else {
+                word = (word ?? "") + String(character)
+            }
+        }
+        return quote == nil ? words + (word.map { [$0] } ?? []) : nil
+    }
 }
 
 extension Pipe {

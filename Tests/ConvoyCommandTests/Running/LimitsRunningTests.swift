@@ -18,9 +18,13 @@
         private func urls(_ count: Int) -> [String] { (0..<count).map { url("/f\($0)") } }
 
         /// Runs the command after a line of shell that sets a limit.
-        private func fetch(after limit: String, _ arguments: [String]) async throws -> ConvoyProcess.Ending {
+        @discardableResult
+        private func fetch(
+            after limit: String, _ arguments: [String], status: Int32? = nil, errors: Texts? = nil
+        ) async throws -> ConvoyProcess.Ending {
             try await convoy(
-                shell: "\(limit); exec \"$0\" \"$@\"", ["fetch", "-o", directory.url.path] + arguments, status: nil)
+                shell: "\(limit); exec \"$0\" \"$@\"", "fetch", "-o", directory.url.path, arguments, status: status,
+                errors: errors)
         }
 
         private func expectFiles(_ count: Int) throws {
@@ -32,17 +36,16 @@
 
         @Test(arguments: [24, 32, 64, 256])
         func fewDescriptorsAreEnoughForEveryFile(limit: Int) async throws {
-            let ending = try await fetch(
-                after: "ulimit -n \(limit)", ["-j", "256", "--per-host", "256"] + urls(Self.fileCount))
-            #expect(ending.status == 0)
-            #expect(ending.errors == "")
+            try await fetch(
+                after: "ulimit -n \(limit)", ["-j", "256", "--per-host", "256"] + urls(Self.fileCount), status: 0,
+                errors: "")
             try expectFiles(Self.fileCount)
         }
 
         @Test(arguments: [4, 5, 6, 12]) func tooFewDescriptorsForOneRequestAreOneError(limit: Int) async throws {
-            let ending = try await fetch(after: "ulimit -n \(limit)", urls(3))
-            #expect(ending.status == 2)
-            #expect(ending.errors.hasPrefix("convoy: there are too few file descriptors: the limit of this process"))
+            try await fetch(
+                after: "ulimit -n \(limit)", urls(3), status: 2,
+                errors: "^convoy: there are too few file descriptors: the limit of this process")
             #expect(server.requestCount == 0)
         }
 
@@ -63,8 +66,7 @@
         }
 
         @Test func theLimitOfDescriptorsIsRaisedAsFarAsIsAllowed() async throws {
-            let ending = try await fetch(after: "ulimit -S -n 12", urls(3))
-            #expect(ending.status == 0)
+            try await fetch(after: "ulimit -S -n 12", urls(3), status: 0)
             try expectFiles(3)
         }
 
@@ -96,7 +98,7 @@
 
         @Test func aTextThatCannotBeWrittenIsAnError() async throws {
             let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
-            let ending = try await convoy(["--version"], output: full, status: 1)
+            let ending = try await convoy("--version", output: full, status: 1)
             #expect(ending.errors.hasPrefix("convoy: standard output can no longer be written"))
         }
     }

@@ -14,15 +14,9 @@ import Testing
         server.respond { .body(Data(($0.path.hasSuffix("other") ? "other" : "hello").utf8)) }
     }
 
-    /// Runs the command with a list, in which `BASE` stands for the server.
-    @discardableResult
-    private func fetch(
-        list: String, _ options: String..., status: Int32 = 0, errors: Texts? = nil,
-        place: SourceLocation = #_sourceLocation
-    ) async throws -> ConvoyProcess.Ending {
-        try await convoy(
-            ["--no-config", "-P", path("target"), "--retries=0", "-i", write(list, to: "list")] + options,
-            status: status, errors: errors, sourceLocation: place)
+    /// The command with a list, in which `BASE` stands for the server.
+    private func fetchList(_ list: String) throws -> Invocation {
+        Invocation(["--no-config", "-P", path("target"), "--retries=0", "-i", try write(list, to: "list")])
     }
 
     private var names: [String] { get throws { try directory.names(in: "target") } }
@@ -48,7 +42,7 @@ import Testing
             BASE/other
               checksum=sha-256=\(digest)
             """
-        try await fetch(list: text, "-j1", status: 1, errors: "/other: ")
+        try await fetchList(text)("-j1", status: 1, errors: "/other: ")
         #expect(try names == ["first.bin"])
         for _ in 0..<2 {
             let request = try await server.takeRequest()
@@ -64,8 +58,7 @@ import Testing
         bad.respond { $0.path == "/2" ? .status(503) : .status(404) }
         let paths = (1...15).map { "/\($0)" }
         let text = list(isMetalink: isMetalink, badURLs(paths) + [url("/c")], isVerified: run.isVerified)
-        try await fetch(
-            list: text, "-u", "me:secret", "-b", "a=b", "-H", "X-Key: v", "--segments=\(run.segmentCount)")
+        try await fetchList(text)("-u", "me:secret", "-b", "a=b", "-H", "X-Key: v", "--segments=\(run.segmentCount)")
         #expect(try content("target/a") == "hello")
         if run.segmentCount == 1 { #expect(bad.recordedRequests.map(\.path) == paths) }
         #expect(try await bad.takeRequest().value(of: "X-Key") == "v")
@@ -77,7 +70,7 @@ import Testing
     @Test(arguments: [false, true], ["--segments=1", "--segments=2"])
     func theNextURLOfAFileIsUsedIfItsDigestIsWrong(isMetalink: Bool, option: String) async throws {
         bad.respond { .body(Data($0.path.utf8)) }
-        try await fetch(list: list(isMetalink: isMetalink, badURLs(["/a", "/b"]) + [url("/c")]), option)
+        try await fetchList(list(isMetalink: isMetalink, badURLs(["/a", "/b"]) + [url("/c")]))(option)
         #expect(try content("target/a") == "hello")
         if option == "--segments=1" { #expect(bad.requestCount == 2 && server.requestCount == 1) }
     }
@@ -86,7 +79,7 @@ import Testing
     func ifEachFileHasAWrongDigestTheFirstIsReported(option: String) async throws {
         bad.respond { $0.path == "/c" ? .status(404) : .body(Data($0.path.utf8)) }
         let text = list(isMetalink: false, badURLs(["/a", "/b", "/c"]))
-        let ending = try await fetch(list: text, "--retries=2", "--json", option, status: 1)
+        let ending = try await fetchList(text)("--retries=2", "--json", option, status: 1)
         let failed = try #require(ending.events(named: "failed").first)
         #expect(failed["code"] as? String == "integrityFailed")
         // The digest of "/a".
@@ -101,9 +94,9 @@ import Testing
         bad.enqueue(.raw("HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nAccept-Ranges: bytes\r\nContent-Length: 5\r\n\r\nwro"))
         bad.respond { _ in .resource(Data("hello".utf8), etag: "\"v1\"") }
         let text = list(isMetalink: false, badURLs(["/a"]) + [url("/a")])
-        try await fetch(list: text, status: 1)
+        try await fetchList(text)(status: 1)
         let count = server.requestCount
-        try await fetch(list: text)
+        try await fetchList(text)()
         #expect(server.requestCount == count)
         #expect(bad.recordedRequests.map { $0.value(of: "Range") } == [nil, "bytes=3-", nil])
     }
@@ -115,7 +108,7 @@ import Testing
         ] as [(Int, String?)])
     func theNextURLOfAFileIsUsedAfterAnAnswerThatLeadsNowhere(status: Int, location: String?) async throws {
         bad.respond { _ in .status(status, headerFields: location.map { [("Location", $0)] } ?? []) }
-        try await fetch(list: "\(bad.url("/a"))\tBASE/c\n  out=a\n")
+        try await fetchList("\(bad.url("/a"))\tBASE/c\n  out=a\n")()
         #expect(try content("target/a") == "hello")
         #expect(bad.requestCount == 1)
     }
@@ -123,17 +116,17 @@ import Testing
     @Test func aRedirectOfTheFirstURLIsFollowed() async throws {
         let mirror = try TestServer()
         bad.respond { [server] _ in .status(302, headerFields: [("Location", "\(server.url("/c"))")]) }
-        try await fetch(list: "\(bad.url("/a"))\t\(mirror.url("/a"))\n  out=a\n")
+        try await fetchList("\(bad.url("/a"))\t\(mirror.url("/a"))\n  out=a\n")()
         #expect(try content("target/a") == "hello")
         #expect(mirror.requestCount == 0)
     }
 
     @Test func whereAllURLsOfAFileFailItIsTriedAgain() async throws {
         server.enqueue([Reply](repeating: .status(503), count: 3))
-        try await fetch(list: "BASE/0\tBASE/1\tBASE/2\n", "--retries=1")
+        try await fetchList("BASE/0\tBASE/1\tBASE/2\n")("--retries=1")
         #expect(server.recordedRequests.map(\.path) == ["/0", "/1", "/2", "/0"])
         server.respond { _ in .status(503) }
-        try await fetch(list: "BASE/0\tBASE/1\tBASE/2\n", status: 1)
+        try await fetchList("BASE/0\tBASE/1\tBASE/2\n")(status: 1)
     }
 
     @Test(
@@ -156,7 +149,7 @@ import Testing
     @Test(arguments: [(5, "--segments=1"), (6, "--segments=1"), (4, "--segments=1"), (6, "--segments=2")])
     func theSizeInAMetalinkIsChecked(size: Int, option: String) async throws {
         let file = "<file name=\"a.bin\"><size>\(size)</size><url>BASE/a</url></file>"
-        let ending = try await fetch(list: "<metalink>\(file)</metalink>", option, status: size == 5 ? 0 : 1)
+        let ending = try await fetchList("<metalink>\(file)</metalink>")(option, status: size == 5 ? 0 : 1)
         #expect(try names == (size == 5 ? ["a.bin"] : []))
         if size != 5 { #expect(ending.errors.contains("has 5 bytes instead of \(size)"), "\(ending.errors)") }
     }
@@ -164,7 +157,7 @@ import Testing
     @Test func aServerWhoseFileHasAnotherSizeIsFollowedByTheNext() async throws {
         bad.respond { _ in .body(Data("longer".utf8)) }
         let urls = [bad.url("/a").absoluteString, url("/a")].map { "<url>\($0)</url>" }.joined()
-        try await fetch(list: "<metalink><file name=\"a\"><size>5</size>\(urls)</file></metalink>")
+        try await fetchList("<metalink><file name=\"a\"><size>5</size>\(urls)</file></metalink>")()
         #expect(try content("target/a") == "hello")
     }
 
@@ -174,7 +167,7 @@ import Testing
         }
         let text = "<metalink>\(files.joined())</metalink>"
         #expect(text.utf8.count > 64 << 10)
-        try await fetch(list: text)
+        try await fetchList(text)()
         #expect(try names.count == 1_000)
     }
 }

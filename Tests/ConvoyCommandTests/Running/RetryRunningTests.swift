@@ -21,18 +21,15 @@ import Testing
         #expect(ending.steps == ["started", "retry", "finished", "summary"])
         let retry = try #require(ending.events.dropFirst().first)
         #expect(Set(retry.keys) == ["event", "index", "url", "attempt", "code", "status", "delay_seconds"])
-        #expect(["index", "attempt", "status"].map { retry[$0] as? Int } == [0, 1, 503])
-        #expect(retry["url"] as? String == url("/a"))
-        #expect(retry["code"] as? String == "unacceptableStatus")
+        let values = ending.values("retry", "index", "attempt", "status", "url", "code")
+        #expect(values == "0 1 503 \(url("/a")) unacceptableStatus")
         #expect((0...0.5).contains(try #require(retry["delay_seconds"] as? Double)))
-        #expect(ending.events(named: "finished").first?["attempts"] as? Int == 2)
+        #expect(ending.values("finished", "attempts") == "2")
     }
 
     @Test func aLostConnectionIsRetriedWithoutAStatus() async throws {
         server.enqueue([Reply.generated(byteCount: 1_000).resetting(afterBytes: 0), .status(200, body: "file")])
-        let retry = try #require(try await fetch("--json", url("/a")).events(named: "retry").first)
-        #expect(retry["code"] as? String == "connectionLost")
-        #expect(retry["status"] == nil)
+        #expect(try await fetch("--json", url("/a")).values("retry", "code", "status") == "connectionLost nil")
     }
 
     /// As in curl, `-m` limits the time of one attempt.
@@ -50,23 +47,6 @@ import Testing
         let ending = try await fetch("--retries=1", "-x", "http://127.0.0.1:\(port.port)", url("/a"), status: 1)
         #expect(ending.errors.hasSuffix(" (2 attempts)\n"), "\(ending.errors)")
         for words in ["proxy", "127.0.0.1", "\(port.port)"] { #expect(ending.errors.contains(words)) }
-    }
-
-    @Test func retriesEndAtTheGivenNumber() async throws {
-        server.respond { _ in .status(500) }
-        let ending = try await fetch("--retries=1", url("/a"), status: 1)
-        #expect(server.requestCount == 2)
-        #expect(ending.errors.hasSuffix("convoy: \(url("/a")): 500 Internal Server Error (2 attempts)\n"))
-        #expect(ending.errors.split(separator: "\n").count == 2)
-        #expect(try directory.names() == [])
-    }
-
-    @Test func aMissingFileIsNotRequestedAgain() async throws {
-        server.respond { _ in .status(404) }
-        let ending = try await fetch("--json", url("/a"), status: 1)
-        #expect(server.requestCount == 1)
-        #expect(ending.steps == ["started", "failed", "summary"])
-        #expect(ending.events(named: "failed").first?["attempts"] as? Int == 1)
     }
 
     @Test(arguments: [(0, 0.0), (1, 1.0)])
@@ -90,11 +70,8 @@ import Testing
         server.route("/next") { _ in .status(200, body: "file") }
         let urls = (["/stalls"] + [String](repeating: "/next", count: 20)).map(url)
         // If all requests were queued at once, all deadlines would pass with the first one.
-        let ending = try await convoy(["fetch", "--json", "--discard", "--jobs=1", "--deadline=2"] + urls, status: 1)
-        let failed = try #require(ending.events(named: "failed").first)
-        #expect(failed["code"] as? String == "deadlineExceeded")
-        #expect(failed["url"] as? String == urls[0])
-        #expect(failed["attempts"] as? Int == 1)
+        let ending = try await convoy("fetch", "--json", "--discard", "--jobs=1", "--deadline=2", urls, status: 1)
+        #expect(ending.values("failed", "code", "url", "attempts") == "deadlineExceeded \(urls[0]) 1")
         #expect(server.requestCount == urls.count)
     }
 }
@@ -124,15 +101,13 @@ import Testing
         server.route("/b") { _ in .redirect(to: target.replacing("http://", with: "http://user:secret@")) }
         other.enqueue(.status(503))
         let ending = try await fetch("--json", url("/a").replacing("http://", with: "http://user:secret@"))
-        let names = ["started", "redirect", "redirect", "retry", "finished", "summary"]
-        #expect(ending.steps == names)
+        #expect(ending.steps == ["started", "redirect", "redirect", "retry", "finished", "summary"])
         let redirects = ending.events(named: "redirect")
         #expect(redirects.allSatisfy { Set($0.keys) == ["event", "index", "url", "status", "location"] })
         #expect(redirects.map { $0["url"] as? String } == [url("/a"), url("/a")])
         #expect(redirects.map { $0["location"] as? String } == [url("/b"), target])
         #expect(redirects.map { $0["status"] as? Int } == [308, 302])
-        #expect(ending.events(named: "retry").first?["attempt"] as? Int == 1)
-        #expect(ending.events(named: "finished").first?["attempts"] as? Int == 2)
+        #expect(ending.values("retry", "attempt") + ending.values("finished", "attempts") == "12")
         #expect(!ending.output.contains("secret"))
     }
 
@@ -143,7 +118,7 @@ import Testing
         let secrets = ["Authorization", "Cookie", "X-Api-Key", "Private-Token"]
         let others = ["Accept", "User-Agent"]
         let fields = (secrets + others).flatMap { ["--header", "\($0): given"] } + ["--header=private-token: again"]
-        try await fetch(fields + [url("/a")])
+        try await fetch(fields, url("/a"))
         for _ in 0..<2 {
             let request = try await server.takeRequest()
             #expect((secrets.dropLast() + others).allSatisfy { request.value(of: $0) == "given" })
@@ -152,17 +127,5 @@ import Testing
         let request = try await other.takeRequest()
         #expect(secrets.allSatisfy { request.value(of: $0) == nil })
         #expect(others.allSatisfy { request.value(of: $0) == "given" })
-    }
-
-    @Test func moreThanTwentyRedirectsAreTooMany() async throws {
-        server.respond { request in
-            .redirect(to: "/\((request.path.dropFirst().split(separator: "/").first.flatMap { Int($0) } ?? 0) + 1)")
-        }
-        let ending = try await fetch("--json", url("/0"), status: 1)
-        #expect(server.requestCount == 21)
-        #expect(ending.events(named: "redirect").count == 20)
-        let failed = try #require(ending.events(named: "failed").first)
-        #expect(failed["code"] as? String == "tooManyRedirects")
-        #expect(failed["attempts"] as? Int == 1)
     }
 }

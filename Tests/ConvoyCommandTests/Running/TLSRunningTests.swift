@@ -40,60 +40,49 @@ struct TLSRunningTests {
         withExtendedLifetime(pipe) {}
     }
 
-    @discardableResult
-    private func fetch(
-        _ port: String, _ arguments: [String], status: Int32 = 0, errors: Texts? = nil,
-        place: SourceLocation = #_sourceLocation
-    ) async throws -> ConvoyProcess.Ending {
-        try await convoy(
-            ["--no-config", "--retries=0", "-P", target.path] + arguments + ["https://localhost:\(port)/page"],
-            status: status, errors: errors, sourceLocation: place)
+    private func fetch(_ port: String) -> Invocation {
+        Invocation(["--no-config", "--retries=0", "-P", target.path], last: ["https://localhost:\(port)/page"])
     }
 
     @Test func aCertificateIsTrustedForAReason() async throws {
         try await serving { port in
-            try await fetch(port, [], status: 1, errors: "no trusted connection could be made")
-            try await fetch(port, trust)
-            try await fetch(port, ["--cacert", path("client.pem")], status: 1)
-            let loud = try await fetch(port, ["-v", "-k"])
+            try await fetch(port)(status: 1, errors: "no trusted connection could be made")
+            try await fetch(port)(trust)
+            try await fetch(port)("--cacert", path("client.pem"), status: 1)
+            let loud = try await fetch(port)("-v", "-k", errors: ["WARNING", "--insecure"])
             #expect(loud.errors.contains(#/TLS [0-9.]+ with \S+ after /#), "\(loud.errors)")
-            #expect(loud.errors.contains("WARNING") && loud.errors.contains("--insecure"))
-            let told = try await fetch(port, ["-k", "--json"], errors: "")
+            let told = try await fetch(port)("-k", "--json", errors: "")
             #expect(told.events.first?["event"] as? String == "warning", "\(told.output)")
             #expect((told.events.first?["message"] as? String)?.contains("--insecure") == true)
             for name in ["CURL_CA_BUNDLE", "SSL_CERT_FILE"] {
                 let variable = "unset CURL_CA_BUNDLE SSL_CERT_FILE; \(name)=\"$1\"; export \(name)"
                 try await convoy(
-                    shell: variable + "; shift; exec \"$0\" \"$@\"",
-                    [
-                        path("server.pem"), "--no-config", "--retries=0", "-P", target.path,
-                        "https://localhost:\(port)/page",
-                    ])
+                    shell: variable + "; shift; exec \"$0\" \"$@\"", path("server.pem"), "--no-config", "--retries=0",
+                    "-P", target.path, "https://localhost:\(port)/page")
             }
         }
     }
 
     @Test func aClientShowsItsCertificate() async throws {
         try await serving("-Verify", "1", "-CAfile", "client.pem", "-verify_return_error") { port in
-            try await fetch(port, trust, status: 1)
-            try await fetch(port, trust + ["--cert", path("client.pem"), "--key", path("client.key")])
-            try await fetch(port, trust + ["--key", path("client.key")], status: 2, errors: "add --cert")
+            try await fetch(port)(trust, status: 1)
+            try await fetch(port)(trust, "--cert", path("client.pem"), "--key", path("client.key"))
+            try await fetch(port)(trust, "--key", path("client.key"), status: 2, errors: "add --cert")
         }
     }
 
     @Test func olderTLSIsRefused() async throws {
         try await serving("-tls1_2") { port in
-            try await fetch(port, trust + ["-v", "--tls-min", "1.2"], errors: "TLS 1.2 with ECDHE")
-            try await fetch(
-                port, trust + ["--tls-min", "1.3"], status: 1, errors: "no trusted connection could be made")
+            try await fetch(port)(trust, "-v", "--tls-min", "1.2", errors: "TLS 1.2 with ECDHE")
+            try await fetch(port)(trust, "--tls-min", "1.3", status: 1, errors: "no trusted connection could be made")
         }
     }
 
     /// The server announces HTTP/2 and does not speak it.
     @Test func onlyHTTP1IsSpokenIfAsked() async throws {
         try await serving("-alpn", "h2,http/1.1") { port in
-            try await fetch(port, trust + ["-m", "2"], status: 1)
-            try await fetch(port, trust + ["-m", "2", "--http1"])
+            try await fetch(port)(trust, "-m", "2", status: 1)
+            try await fetch(port)(trust, "-m", "2", "--http1")
         }
     }
 

@@ -4,31 +4,32 @@ import Testing
 @testable import Convoy
 @testable import ConvoyCommand
 
-@Suite struct FetchScreenTests {
-    private func transfers(_ count: Int) throws -> [RunningTransfer] {
-        let url = try #require(URL(string: "http://a/"))
-        return (0..<count).map { index in
-            RunningTransfer(
-                item: FetchItem(index: index, url: url, fileName: "\u{6F22}\u{5B57}-long-name-of-a-file-\(index).bin"),
-                receivedBytes: Int64(index) * 1_000, expectedBytes: index % 2 == 0 ? 100_000 : nil)
-        }
-    }
+private func transfer(
+    _ received: Int64, of expected: Int64?, index: Int = 0, name: String? = nil, resumed: Int64 = 0,
+    wait: RunningTransfer.Wait? = nil
+) -> RunningTransfer {
+    RunningTransfer(
+        item: FetchItem(index: index, url: URL(filePath: "/"), fileName: name ?? "file\(index).iso"),
+        receivedBytes: received, resumedBytes: resumed, expectedBytes: expected, wait: wait)
+}
 
+@Suite struct FetchScreenTests {
     @Test(arguments: [1, 10, 20, 40, 80, 200], [1, 2, 3, 5, 24])
     func linesFitEveryTerminal(width: Int, height: Int) throws {
         var screen = FetchScreen(maxAttempts: 4)
         let size = Terminal.Size(width: width, height: height)
-        let lines = screen.lines(RunProgress(), try transfers(12), size: size, now: .now)
+        let running = (0..<12).map { index in
+            transfer(
+                Int64(index) * 1_000, of: index % 2 == 0 ? 100_000 : nil, index: index,
+                name: "\u{6F22}\u{5B57}-long-name-of-a-file-\(index).bin")
+        }
+        let lines = screen.lines(RunProgress(), running, size: size, now: .now)
         #expect(lines.count == min(13, max(1, height - 1)) || height == 3)
         #expect(lines.allSatisfy { $0.columnCount <= max(1, width - 1) })
     }
 
     private let start = ContinuousClock.now
     private let wide = Terminal.Size(width: 120, height: 24)
-
-    private func item(_ index: Int = 0) -> FetchItem {
-        FetchItem(index: index, url: URL(filePath: "/"), fileName: "file\(index).iso")
-    }
 
     /// Returns the lines after `seconds` in which each file receives a megabyte a second.
     private func lines(
@@ -38,9 +39,7 @@ import Testing
         var lines: [String] = []
         for tick in 0...seconds * 10 {
             let running = (0..<count).map { index in
-                RunningTransfer(
-                    item: item(index), receivedBytes: resumed + Int64(tick) * 100_000, resumedBytes: resumed,
-                    expectedBytes: 10_000_000)
+                transfer(resumed + Int64(tick) * 100_000, of: 10_000_000, index: index, resumed: resumed)
             }
             let received = running.reduce(0) { $0 + $1.receivedBytes }
             let progress = RunProgress(
@@ -71,9 +70,9 @@ import Testing
     @Test func aFileWithoutProgressIsStalled() throws {
         var screen = FetchScreen(maxAttempts: 4)
         func line(_ bytes: Int64, _ seconds: Int) -> String {
-            let transfer = RunningTransfer(item: item(), receivedBytes: bytes, expectedBytes: 10_000_000)
+            let (running, now) = (transfer(bytes, of: 10_000_000), start + .seconds(seconds))
             let progress = RunProgress(totalCount: 1, receivedBytes: bytes)
-            return screen.lines(progress, [transfer], size: wide, now: start + .seconds(seconds)).first ?? ""
+            return screen.lines(progress, [running], size: wide, now: now).first ?? ""
         }
         for second in 0...3 { _ = line(Int64(second) * 1_000_000, second) }
         #expect(!line(3_000_000, 7).contains("stalled"))
@@ -88,9 +87,7 @@ import Testing
             .answer, .retry(attempt: 1, cause: "the connection was refused", due: due),
             .retry(attempt: 3, cause: "503 Service Unavailable", due: due), .host,
         ]
-        let running = waits.enumerated().map { index, wait in
-            RunningTransfer(item: item(index), receivedBytes: 0, expectedBytes: nil, wait: wait)
-        }
+        let running = waits.enumerated().map { transfer(0, of: nil, index: $0, wait: $1) }
         let size = Terminal.Size(width: 80, height: 24)
         let lines = screen.lines(RunProgress(totalCount: 4), running, size: size, now: start)
         let name = String(repeating: " ", count: 10)
@@ -114,11 +111,7 @@ import Testing
         let size = Terminal.Size(width: width, height: height)
         var lines: [String] = []
         for second in 0...3 {
-            let running = (0..<2).map { index in
-                RunningTransfer(
-                    item: FetchItem(index: index, url: URL(filePath: "/"), fileName: name),
-                    receivedBytes: Int64(second) * 1_000_000, expectedBytes: 10_000_000)
-            }
+            let running = (0..<2).map { transfer(Int64(second) * 1_000_000, of: 10_000_000, index: $0, name: name) }
             let progress = RunProgress(
                 finishedCount: 1_234, failedCount: 12, skippedCount: 3, totalCount: 3_000,
                 receivedBytes: Int64(second) * 2_000_000)
@@ -147,14 +140,6 @@ import Testing
 }
 
 @Suite struct RunTotalsTests {
-    private func transfer(_ received: Int64, of expected: Int64?, _ wait: RunningTransfer.Wait? = nil)
-        -> RunningTransfer
-    {
-        RunningTransfer(
-            item: FetchItem(index: 0, url: URL(filePath: "/"), fileName: "a"), receivedBytes: received,
-            expectedBytes: expected, wait: wait)
-    }
-
     @Test func unknownSizesAreTheMeanOfTheKnown() {
         // A file of 300 bytes is complete and one of 500 runs. Another runs without a size, and one has not begun.
         // The mean is 400.
