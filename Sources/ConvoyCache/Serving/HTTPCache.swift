@@ -297,37 +297,3 @@ final class StoredExchange: CacheExchange {
         return beginning?.count == Int(entries[index].head.bodyBytes) ? decision : .forward(.partial)
     }
 }
-
-/// Counts of a cache: hits, misses and stored responses.
-///
-/// ```swift
-/// let statistics = cache.statistics
-/// print(statistics.hits, statistics.misses[.stale] ?? 0, statistics.storedBytes)
-/// ```
-public struct CacheStatistics: Sendable, Hashable {
-    /// Requests that the cache answered with a fresh response, without the network.
-    public internal(set) var hits = 0
-    /// Requests that the cache answered with a stale response, as the request or the response allowed.
-    public internal(set) var staleHits = 0
-    /// Requests whose stored response the server confirmed with a 304.
-    public internal(set) var validations = 0
-    /// Requests that the cache forwarded to the network, by reason.
-    public internal(set) var misses: [CacheStatus.Forward: Int] = [:]
-    /// Body bytes that the cache supplied instead of the network.
-    public internal(set) var savedBytes: Int64 = 0
-    /// Responses that the cache stored.
-    public internal(set) var stores = 0
-    /// Responses that the cache evicted to make room.
-    public internal(set) var evictions = 0
-    /// Damaged responses and damaged indexes that the cache removed.
-    public internal(set) var repairs = 0
-    /// Responses that the cache stores now.
-    public internal(set) var entryCount = 0
-    /// The number of bytes that count towards the capacity.
-    public internal(set) var storedBytes: Int64 = 0
-
-    mutating func countHit(timeToLive: Int64?, bytes: Int64) {
-        savedBytes += bytes
-        if timeToLive ?? 0 > 0 { hits += 1 } else { staleHits += 1 }
-    }
-}

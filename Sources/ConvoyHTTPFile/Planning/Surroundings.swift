@@ -21,11 +21,6 @@ package struct Surroundings: Sendable {
     package init() {}
 }
 
-package struct Unreadable: Error, Sendable {
-    package var reason: String
-    package init(reason: String) { self.reason = reason }
-}
-
 package struct Environments: Sendable {
     struct Value: Sendable {
         var template: Template

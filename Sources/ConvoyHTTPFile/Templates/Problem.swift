@@ -72,6 +72,11 @@ package struct Problem: Error, Hashable, Sendable, CustomStringConvertible {
     }
 }
 
+package struct Unreadable: Error, Sendable {
+    package var reason: String
+    package init(reason: String) { self.reason = reason }
+}
+
 extension String {
     var visibleLine: String {
         let visible = unicodeScalars.prefix(2_000).map { $0.properties.isWhitespace || $0.value < 0x20 ? " " : $0 }

@@ -82,7 +82,9 @@ public struct JobResult: Sendable, Hashable {
     public var isSuccess: Bool { failure == nil }
 
     /// Whether the job expired before it succeeded, and so has no response.
-    public var isExpired: Bool { failure == JobRecord.expired }
+    public var isExpired: Bool { failure == Self.expired }
+
+    static let expired = "it expired before it could be sent"
 }
 
 /// A handler's decision about a job.

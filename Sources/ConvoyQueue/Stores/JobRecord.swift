@@ -5,7 +5,7 @@ public struct JobRecord: Sendable, Hashable {
     /// The maximum number of stored attempts of a job; older ones are only counted.
     public static let maxAttempts = 20
     /// The value of ``failure`` for an expired job, and of ``JobResult/failure`` for its handler.
-    public static let expired = "it expired before it could be sent"
+    public static let expired = JobResult.expired
 
     /// The job.
     public var job: Job
