@@ -171,7 +171,7 @@ final class PostgresSession: @unchecked Sendable {
                 return known
             }
         }
-        if case .failure = outcome, isOpen { unknown.withLock { $0.append(number) } }
+        if case .failure = outcome, isOpen { unknown.withLock { if $0.count < 1_000 { $0.append(number) } } }
         return outcome
     }
 

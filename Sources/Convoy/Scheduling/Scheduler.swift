@@ -278,7 +278,8 @@ extension Scheduler {
             }
             guard let newCount else { return self.suspend { $0.cancellations -= 1 } }
             self.giveSlotsAgain(
-                after: .milliseconds(newCount > 1 ? 50 : 2), begun: begun + newCount, at: newCount > 0 ? now : last,
+                after: .milliseconds(newCount >= 16 ? 50 : max(2, newCount)), begun: begun + newCount,
+                at: newCount > 0 ? now : last,
                 until: end)
         }
     }

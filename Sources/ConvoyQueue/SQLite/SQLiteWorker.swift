@@ -335,7 +335,9 @@ final class SQLiteWorker: @unchecked Sendable {
             }
             guard let request else { return Exchange(isSettled: isSettled, jobs: [], next: nil) }
             try releaseEnded()
-            try expire(telling: request.answeredKinds)
+            guard try expire(telling: request.answeredKinds) else {
+                return Exchange(isSettled: isSettled, jobs: [], next: try next())
+            }
             try makeDue()
             var jobs = try claim(request)
             if jobs.count < request.limit || lastLook.map({ .now - $0 > .seconds(1) }) ?? true {
@@ -409,7 +411,7 @@ final class SQLiteWorker: @unchecked Sendable {
     // MARK: Claiming
 
     /// The next exchange, which is due at once, handles the remaining jobs.
-    private static let portion: Int64 = 1_000
+    private static let portion = 1_000
 
     func makeDue() throws {
         for (clock, now) in [(Int64(0), time.now), (1, time.date)] {
@@ -417,17 +419,18 @@ final class SQLiteWorker: @unchecked Sendable {
                 """
                 UPDATE job SET state = 0, due = NULL, due_clock = 0 WHERE position IN
                     (SELECT position FROM job WHERE state = 1 AND due_clock = ? AND due <= ? ORDER BY due LIMIT ?)
-                """, .integer(clock), .integer(now), .integer(Self.portion))
+                """, .integer(clock), .integer(now), .integer(Int64(Self.portion)))
         }
     }
 
-    /// Expired jobs of the given kinds wait for their handler instead.
-    func expire(telling kinds: ClaimRequest.Kinds) throws {
+    /// Expired jobs of the given kinds wait for their handler instead. False if there may be more: then no job is
+    /// claimed, because it may have expired.
+    func expire(telling kinds: ClaimRequest.Kinds) throws -> Bool {
         let rows = try connection.rows(
             """
             SELECT \(JobRow.columns) FROM job WHERE expires IS NOT NULL AND state <= 2 AND expires <= ?
             ORDER BY expires LIMIT ?
-            """, [.integer(time.date), .integer(Self.portion)]
+            """, [.integer(time.date), .integer(Int64(Self.portion))]
         ) { JobRow($0) }
         for row in rows {
             guard kinds.contains(row.job.kind) else {
@@ -438,6 +441,7 @@ final class SQLiteWorker: @unchecked Sendable {
                 "UPDATE job SET state = 4, due = NULL, result = ? WHERE position = ?",
                 .integer(try keep(JobResult(failure: JobRecord.expired))), .integer(row.record.position))
         }
+        return rows.count < Self.portion
     }
 
     func claim(_ request: ClaimRequest) throws -> [ClaimedJob] {
@@ -550,11 +554,14 @@ final class SQLiteWorker: @unchecked Sendable {
         .text((try? JSONEncoder().encode(values)).map { String(decoding: $0, as: UTF8.self) } ?? "[]")
     }
 
+    /// SQLite cuts a text of JSON at NUL, so that another job would be meant. No stored text contains it.
+    private static func isStorable(_ text: String) -> Bool { !text.utf8.contains(0) }
+
     private static func condition(_ kinds: ClaimRequest.Kinds) -> (String, [SQLiteValue]) {
         switch kinds {
         case .all: ("", [])
-        case .only(let kinds): (" AND kind IN \(listed)", [list(kinds)])
-        case .except(let kinds): (" AND kind NOT IN \(listed)", [list(kinds)])
+        case .only(let kinds): (" AND kind IN \(listed)", [list(kinds.filter(isStorable))])
+        case .except(let kinds): (" AND kind NOT IN \(listed)", [list(kinds.filter(isStorable))])
         }
     }
 
@@ -840,7 +847,7 @@ final class SQLiteWorker: @unchecked Sendable {
         var (text, values) = ("", [SQLiteValue]())
         if let ids = selection.ids {
             text += " AND id IN \(Self.listed)"
-            values.append(Self.list(ids))
+            values.append(Self.list(ids.filter(Self.isStorable)))
         }
         if let states = selection.states {
             var numbers = states.map { JobRow.number(of: $0) }

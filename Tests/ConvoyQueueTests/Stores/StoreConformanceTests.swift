@@ -364,6 +364,7 @@ import Testing
         #expect(try await ids(JobSelection(group: "g")) == ["c"])
         #expect(try await ids(JobSelection(ids: ["c", "a", "z"], states: [.waiting])) == ["a", "c"])
         #expect(try await ids(JobSelection(ids: [])) == [])
+        #expect((try? await store.cancel(JobSelection(ids: ["b\0"]))) ?? 0 == 0)
         #expect(try await ids(JobSelection(states: [.done, .dead])) == [])
         var (pages, position) = ([[String]](), Int64(0))
         while case let page = try await store.jobs(.all, after: position, limit: 3), let last = page.last {
@@ -487,6 +488,15 @@ import Testing
         await one.close()
         await one.close()
         #expect(try await two.claim().ids == ["b"])
+    }
+
+    @Test(arguments: ConformingStore.all)
+    func ofManyExpiredJobsNoneIsClaimed(conforming: ConformingStore) async throws {
+        let store = try await conforming.open(place)
+        _ = try await store.add((1...2_500).map { try .test("\($0)", expires: place.clock.date + 10) })
+        place.clock.advance(by: .seconds(11))
+        for _ in 1...3 { #expect(try await store.claim().isEmpty) }
+        #expect(try await store.status()[.dead] == 2_500)
     }
 
     @Test(arguments: ConformingStore.all)
