@@ -33,7 +33,7 @@ package struct Locked<State: ~Copyable>: @unchecked Sendable {
 private final class LockedBox<State: ~Copyable>: ManagedBuffer<SystemMutex, State> {
     deinit {
         withUnsafeMutablePointers { mutex, value in
-            value.deinitialize(count: 1)
+            _ = value.deinitialize(count: 1)
             #if !canImport(Darwin)
                 pthread_mutex_destroy(mutex)
             #endif

@@ -153,7 +153,8 @@ struct RequestBuilder {
             if !built.fields.contains("content-type") { built.fields.add("Content-Type", "application/json") }
             return
         }
-        let type = built.fields["content-type"]
+        // A second field is sent too, but says nothing of the body.
+        let type = built.fields.values(of: "content-type").first
         let isForm = planned.request.bodyKind == .form
         var body = BodyText(planned.body, type: type, isForm ? .form : nil)
         for part in planned.body {

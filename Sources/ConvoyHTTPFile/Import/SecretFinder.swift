@@ -166,7 +166,9 @@ struct SecretFinder {
                 } else if let value = token.1 ?? token.3 {
                     let isText = token.1 != nil
                     let isWhole = value.endIndex < text.endIndex || place == template.parts.count - 1
-                    if let secret, isText ? !value.isEmpty : isWhole && "-0123456789".contains(value.prefix(1)) {
+                    let isNumber =
+                        value.utf8.first.map { $0 == UInt8(ascii: "-") || (0x30...0x39).contains($0) } == true
+                    if let secret, isText ? !value.isEmpty : isWhole && isNumber {
                         // The text of a member may contain escapes, which must not be escaped again.
                         found.append((value, variable(value, secret, isRaw: value.contains("\\"))))
                     }

@@ -42,13 +42,24 @@ package struct JSONReader {
     package static func read(_ text: [UInt8], maxDepth: Int = 128) throws(Defect) -> JSONValue {
         try text.withUnsafeBytes { bytes -> Result<JSONValue, Defect> in
             var reader = JSONReader(bytes: bytes, keepsValues: true, maxDepth: maxDepth)
-            if String(validating: text, as: UTF8.self) == nil {
-                reader.index = zip(text, String(decoding: text, as: UTF8.self).utf8).prefix { $0 == $1 }.count
+            if String(validating: text, as: UTF8.self) == nil, let index = firstInvalidByte(in: text) {
+                reader.index = index
                 return .failure(reader.defect("it is not valid UTF-8"))
             }
             if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { reader.index = 3 }
             return Result { () throws(Defect) in try reader.read() }
         }.get()
+    }
+
+    private static func firstInvalidByte(in text: [UInt8]) -> Int? {
+        var (parser, bytes, position) = (Unicode.UTF8.ForwardParser(), text.makeIterator(), 0)
+        while true {
+            switch parser.parseScalar(from: &bytes) {
+            case .valid(let scalar): position += scalar.count
+            case .error: return position
+            case .emptyInput: return nil
+            }
+        }
     }
 
     /// The places of the elements of an array in valid UTF-8; deeper values than Foundation's decoder reads are rejected.

@@ -309,7 +309,7 @@ struct ScriptReader {
         case "JSON", "Array":
             try need(".")
             let conversion = "\(name).\(next.text)"
-            guard Script.conversions.contains(conversion) else { throw refusal() }
+            guard next.kind == .name, Script.conversions.contains(conversion) else { throw refusal() }
             index += 1
             return .convert(conversion, try argument())
         case "jsonPath": return try path()

@@ -158,34 +158,38 @@ package enum DateStyle: Hashable, Sendable {
     case iso8601, rfc1123
     case custom(String)
 
-    /// The tokens of a format and their fields in a format of Unicode, the longest first, so that a token is not read as
-    /// two shorter tokens.
-    private static let tokens: KeyValuePairs = [
-        "YYYY": "yyyy", "MMMM": "MMMM", "dddd": "EEEE", "MMM": "MMM", "ddd": "EEE", "SSS": "SSS", "YY": "yy",
-        "MM": "MM", "DD": "dd", "dd": "EEEEEE", "HH": "HH", "hh": "hh", "mm": "mm", "ss": "ss", "ZZ": "xx", "M": "M",
-        "D": "d", "d": "e", "H": "H", "h": "h", "m": "m", "s": "s", "Z": "xxx", "A": "a", "a": "a",
+    private static let months = [
+        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+        "December",
+    ]
+    private static let days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"]
+    /// The tokens of a format, the longest first, so that a token is not read as two shorter tokens.
+    private static let tokens = [
+        "YYYY", "MMMM", "dddd", "MMM", "ddd", "SSS", "YY", "MM", "DD", "dd", "HH", "hh", "mm", "ss", "ZZ", "M", "D",
+        "d", "H", "h", "m", "s", "Z", "A", "a",
     ]
 
     func text(of date: Date, in zone: TimeZone) -> String {
         let isUTC = zone.secondsFromGMT(for: date) == 0
-        let format =
-            switch self {
-            case .iso8601: "YYYY-MM-DDTHH:mm:ss" + (isUTC ? ".SSS[Z]" : "Z")
-            case .rfc1123: "ddd, DD MMM YYYY HH:mm:ss " + (isUTC ? "[GMT]" : "ZZ")
-            case .custom(let format): format
-            }
-        let formatter = DateFormatter()
-        (formatter.locale, formatter.timeZone) = (Locale(identifier: "en_US_POSIX"), zone)
+        return switch self {
+        case .iso8601: Self.text(of: date, "YYYY-MM-DDTHH:mm:ss" + (isUTC ? ".SSS[Z]" : "Z"), zone)
+        case .rfc1123: Self.text(of: date, "ddd, DD MMM YYYY HH:mm:ss " + (isUTC ? "[GMT]" : "ZZ"), zone)
+        case .custom(let format): Self.text(of: date, format, zone)
+        }
+    }
+
+    private static func text(of date: Date, _ format: String, _ zone: TimeZone) -> String {
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = zone
+        let parts = calendar.dateComponents(
+            [.year, .month, .day, .hour, .minute, .second, .nanosecond, .weekday], from: date)
         var (result, rest) = ("", format[...])
         while let first = rest.first {
             if first == "[", let end = rest.firstIndex(of: "]") {
                 result += rest[rest.index(after: rest.startIndex)..<end]
                 rest = rest[rest.index(after: end)...]
-            } else if let (token, field) = Self.tokens.first(where: { rest.hasPrefix($0.key) }) {
-                formatter.dateFormat = field
-                let text = formatter.string(from: date)
-                // The week begins with day 0 on Sunday, which is day 1 of Unicode's week.
-                result += token == "a" ? text.lowercased() : token == "d" ? String((Int(text) ?? 1) - 1) : text
+            } else if let token = tokens.first(where: { rest.hasPrefix($0) }) {
+                result += value(of: token, parts, zone.secondsFromGMT(for: date))
                 rest = rest.dropFirst(token.count)
             } else {
                 result.append(first)
@@ -193,6 +197,40 @@ package enum DateStyle: Hashable, Sendable {
             }
         }
         return result
+    }
+
+    private static func value(of token: String, _ parts: DateComponents, _ offset: Int) -> String {
+        func digits(_ number: Int?, _ count: Int) -> String {
+            let text = String(number ?? 0)
+            return String(repeating: "0", count: max(0, count - text.count)) + text
+        }
+        func name(_ names: [String], _ number: Int?, _ count: Int) -> String {
+            guard let number, names.indices.contains(number - 1) else { return "" }
+            return String(names[number - 1].prefix(count))
+        }
+        let hour = parts.hour ?? 0
+        let sign = offset < 0 ? "-" : "+"
+        let (hours, minutes) = (digits(abs(offset) / 3_600, 2), digits(abs(offset) / 60 % 60, 2))
+        switch token {
+        case "YYYY": return digits(parts.year, 4)
+        case "YY": return digits((parts.year ?? 0) % 100, 2)
+        case "MMMM": return name(months, parts.month, .max)
+        case "MMM": return name(months, parts.month, 3)
+        case "MM", "M": return digits(parts.month, token.count)
+        case "DD", "D": return digits(parts.day, token.count)
+        case "dddd": return name(days, parts.weekday, .max)
+        case "ddd", "dd": return name(days, parts.weekday, token.count)
+        case "d": return digits((parts.weekday ?? 1) - 1, 1)
+        case "HH", "H": return digits(hour, token.count)
+        case "hh", "h": return digits((hour + 11) % 12 + 1, token.count)
+        case "mm", "m": return digits(parts.minute, token.count)
+        case "ss", "s": return digits(parts.second, token.count)
+        case "SSS": return digits((parts.nanosecond ?? 0) / 1_000_000, 3)
+        case "A": return hour < 12 ? "AM" : "PM"
+        case "a": return hour < 12 ? "am" : "pm"
+        case "Z": return "\(sign)\(hours):\(minutes)"
+        default: return "\(sign)\(hours)\(minutes)"
+        }
     }
 }
 

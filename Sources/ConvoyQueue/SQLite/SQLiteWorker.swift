@@ -423,8 +423,8 @@ final class SQLiteWorker: @unchecked Sendable {
         }
     }
 
-    /// Expired jobs of the given kinds wait for their handler instead. False if there may be more: then no job is
-    /// claimed, because it may have expired.
+    // Expired jobs of the given kinds wait for their handler instead. False if there may be more: then no job is
+    // claimed, because it may have expired.
     func expire(telling kinds: ClaimRequest.Kinds) throws -> Bool {
         let rows = try connection.rows(
             """
@@ -554,7 +554,7 @@ final class SQLiteWorker: @unchecked Sendable {
         .text((try? JSONEncoder().encode(values)).map { String(decoding: $0, as: UTF8.self) } ?? "[]")
     }
 
-    /// SQLite cuts a text of JSON at NUL, so that another job would be meant. No stored text contains it.
+    // SQLite cuts a text of JSON at NUL, so that another job would be meant. No stored text contains it.
     private static func isStorable(_ text: String) -> Bool { !text.utf8.contains(0) }
 
     private static func condition(_ kinds: ClaimRequest.Kinds) -> (String, [SQLiteValue]) {

@@ -99,6 +99,7 @@ public protocol Store: Sendable {
     /// The jobs of a selection in the order of ``JobRecord/position``, without the bytes of their bodies and results.
     ///
     /// - Parameters:
+    ///   - selection: the selection of jobs.
     ///   - position: ``JobRecord/position`` of the last job of the previous page; 0 for the first page.
     ///   - limit: the maximum number of jobs.
     func jobs(_ selection: JobSelection, after position: Int64, limit: Int) async throws(QueueError) -> [JobRecord]

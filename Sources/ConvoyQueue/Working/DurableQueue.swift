@@ -127,7 +127,9 @@ public final class DurableQueue: Sendable {
 
     /// The results that wait because their kind has no handler, oldest first.
     ///
-    /// - Parameter limit: the maximum number of results.
+    /// - Parameters:
+    ///   - selection: the selection of jobs.
+    ///   - limit: the maximum number of results.
     public func results(
         _ selection: JobSelection = .all, limit: Int = 100
     ) async throws(QueueError) -> [(job: Job, result: JobResult)] {

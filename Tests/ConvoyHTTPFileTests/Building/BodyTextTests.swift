@@ -239,7 +239,7 @@ import Testing
             $0.given = ["given": "--abcd", "long": "y\n--abcd--", "half": "cd\n--ab"]
         }
         let row = ["v": "--abcd", "w": line == "--{{w}}" ? "abcd" : line.hasPrefix("--ab") ? "cd" : "", "x": "abcd--"]
-        let head = "Content-Type: multipart/form-data; boundary=abcd\n\n--abcd\n\n"
+        let head = "Content-Type: multipart/form-data; boundary=abcd\nContent-Type: text/plain\n\n--abcd\n\n"
         let text = "@b = abcd\nPOST http://h/\n\(head)\(line)\n--abcd--"
         let failure = #expect(throws: (any Error).self) { try builtLast(text, surroundings, row: row) }
         let what = (failure as? Defect)?.what ?? (failure as? Problem)?.what

@@ -57,6 +57,13 @@ import Testing
         #expect(JSONValue(json: bytes) == nil)
     }
 
+    /// U+FFFD begins with the same byte.
+    @Test func theFirstInvalidByteIsNamed() {
+        let text = Array("{\"a\":\"".utf8) + [0xEF, 0x22, 0x7D]
+        let defect = #expect(throws: JSONReader.Defect.self) { try JSONReader.read(text) }
+        #expect(defect?.description == "it is not valid UTF-8 in line 1, column 7")
+    }
+
     @Test func depthIsLimited() {
         func nested(_ depth: Int) -> [UInt8] {
             Array(String(repeating: "[", count: depth).utf8) + Array(String(repeating: "]", count: depth).utf8)

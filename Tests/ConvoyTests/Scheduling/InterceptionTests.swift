@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct InterceptionTests {
     /// An interceptor may fetch a nonce or a token for each request, however many requests wait for theirs.
-    @Test(arguments: [true, false], [300, 10_000])
+    @Test(arguments: [true, false], [300, LongRuns.count(1_000, long: 10_000)])
     func anInterceptorMaySendThroughItsOwnManager(testsThePath: Bool, count: Int) async {
         let server = StubServer()
         let own = Locked<RequestManager?>(nil)

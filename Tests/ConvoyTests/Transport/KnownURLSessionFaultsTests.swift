@@ -39,7 +39,7 @@ import Testing
                 "libcurl: a transfer that is never waited for starves all others", isIntermittent: true
             ) {
                 await #expect(processExitsWith: .success) {
-                    endProcessIfStuck(after: 10)
+                    endProcessIfStuck(after: 3)
                     let server = try TestServer()
                     let chunk = Data("4\r\naaaa\r\n".utf8)
                     let head = Data("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
