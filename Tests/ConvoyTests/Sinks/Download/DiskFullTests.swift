@@ -81,6 +81,15 @@
             #expect(setrlimit(__rlimit_resource_t(resource.rawValue), &limit) == 0)
         }
 
+        /// The error after the waits for a descriptor.
+        private static func error(of operation: AnyRequestOperation, _ clock: VirtualClock) async -> RequestError? {
+            await look {
+                clock.advanceToNext()
+                return operation.isFinished
+            }
+            return operation.error
+        }
+
         @Test func fileThatMayNotGrowIsAnErrorThatKeepsThePart() async {
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
@@ -101,9 +110,10 @@
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
                 let directory = try TemporaryDirectory()
-                let server = StubServer { $0.answer(200) }
+                let (server, clock) = (StubServer { $0.answer(200) }, VirtualClock())
+                let manager = server.manager(clock: clock)
                 let request = Request.stub("file").saved(to: directory.file("target"))
-                _ = try await Sending(request, over: server.transport).response()
+                _ = try await manager.send(request)
                 await openDescriptorsOfDispatch()
                 let before = openDescriptorCount()
                 var given = rlimit()
@@ -111,13 +121,13 @@
                 // No descriptor can be opened now, also if another thread closes one.
                 var none = rlimit(rlim_cur: 0, rlim_max: given.rlim_max)
                 #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none) == 0)
-                let error = try await Sending(request, over: server.transport).error()
-                #expect(error.code == .destinationUnwritable)
-                #expect((error.underlying as? POSIXError)?.code == .EMFILE)
+                let error = await Self.error(of: manager.enqueue(request), clock)
+                #expect(error?.code == .destinationUnwritable)
+                #expect((error?.underlying as? POSIXError)?.code == .EMFILE)
                 #expect(setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &given) == 0)
                 // There may be fewer, because the runtime may have closed one.
                 #expect(openDescriptorCount() <= before)
-                _ = try await Sending(request, over: server.transport).response()
+                _ = try await manager.send(request)
                 #expect(openDescriptorCount() <= before)
             }
         }
@@ -127,20 +137,20 @@
             await #expect(processExitsWith: .success) {
                 endProcessIfStuck()
                 let directory = try TemporaryDirectory()
-                let server = StubServer.held()
-                let request = Request.stub("file").saved(to: directory.file("target"))
-                let sending = Sending(request, over: server.transport)
+                let (server, clock) = (StubServer.held(), VirtualClock())
+                let manager = server.manager(clock: clock)
+                let operation = manager.enqueue(Request.stub("file").saved(to: directory.file("target")))
                 let exchange = await server.exchanges.wait()[0]
                 await openDescriptorsOfDispatch()
                 Self.limit(RLIMIT_NOFILE, to: 0)
                 let gate = DispatchSemaphore(value: 0)
-                let download = try #require(sending.operation.state.withLock { $0.followUp?.download })
+                let download = try #require(operation.state.withLock { $0.followUp?.download })
                 download.executor.async { gate.wait() }
                 exchange.answer(200, headerFields: ["ETag": "\"1\""], body: Data(count: 1_500_000))
                 gate.signal()
-                let error = try await sending.error()
-                #expect(error.code == .destinationUnwritable)
-                #expect((error.underlying as? POSIXError)?.code == .EMFILE)
+                let error = await Self.error(of: operation, clock)
+                #expect(error?.code == .destinationUnwritable)
+                #expect((error?.underlying as? POSIXError)?.code == .EMFILE)
             }
         }
     }
