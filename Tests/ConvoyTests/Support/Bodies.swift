@@ -238,3 +238,9 @@ extension TestServer {
         }
     }
 }
+
+extension Data {
+    /// 3,000 bytes, "abc" repeated, compressed by gzip.
+    static let zipped =
+        Data(base64Encoded: "H4sIAAAAAAACA+3CQREAAAwCoKxq/w6rsQcc6aKqqv5+C0W5K7gLAAA=") ?? Data()
+}

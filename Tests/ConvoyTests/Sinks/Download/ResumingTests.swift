@@ -835,7 +835,7 @@ extension ResumingTests {
         private let directory: TemporaryDirectory
         private let server: TestServer
         private var target: URL { directory.file("a.txt.gz") }
-        private static let zipped = TransportConformanceTests.zipped
+        private static let zipped = Data.zipped
         private static let text = Data(String(repeating: "abc", count: 1_000).utf8)
         // The content is large enough for segments. It is not valid gzip, but nothing decodes it.
         private static let large = FileVersion.seeded(9, byteCount: 5_000_000)
