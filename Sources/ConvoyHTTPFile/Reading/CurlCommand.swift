@@ -23,6 +23,8 @@ struct CurlCommand {
     private var parts: [FormParts.Part] = []
     private var removedFields: Set<String> = []
     private var givenFields: Set<String> = []
+    // The places of the fields that other options than `-H` make. A field of that name by `-H` replaces them.
+    private var ownFields: Set<Int> = []
     private var uploadedName: String?
     private var flags: Set<Option> = []
 
@@ -101,15 +103,13 @@ struct CurlCommand {
                 removedFields.insert(name.lowercased())
             } else {
                 givenFields.insert(name.lowercased())
-                add(name, value)
+                add(name, value, isGiven: true)
             }
         case .data(let dropsLineEnds): addData(content(of: text, dropsLineEnds))
         case .rawData: addData(.text(template(text)))
         case .json:
             addData(content(of: text), after: "")
-            for name in ["Content-Type", "Accept"] where request.field(name.lowercased()) == nil {
-                add(name, "application/json")
-            }
+            for name in ["Content-Type", "Accept"] where ownField(name) == nil { add(name, "application/json") }
         case .form(let isLiteral):
             guard let part = FormPart(text, isLiteral: isLiteral) else {
                 let advice = "write -F name=value or -F name=@file"
@@ -123,9 +123,7 @@ struct CurlCommand {
             add("Authorization", "Basic " + (isOneWord ? user : Data(user.utf8).base64EncodedString()))
         case .cookie:
             guard text.contains("=") else { return report("cookie files are not supported", "write -b name=value") }
-            guard let place = request.fields.firstIndex(where: { $0.name == "Cookie" }) else {
-                return add("Cookie", text)
-            }
+            guard let place = ownField("Cookie") else { return add("Cookie", text) }
             request.fields[place].value.append("; ")
             request.fields[place].value.append(template(text))
         case .urlEncoded:
@@ -155,7 +153,10 @@ struct CurlCommand {
         }
     }
 
-    private mutating func add(_ name: String, _ text: String) {
+    private func ownField(_ name: String) -> Int? { ownFields.first { request.fields[$0].name == name } }
+
+    private mutating func add(_ name: String, _ text: String, isGiven: Bool = false) {
+        if !isGiven { ownFields.insert(request.fields.count) }
         request.fields.append(FileRequest.Field(name: name, value: template(text), position: place))
     }
 
@@ -190,7 +191,10 @@ struct CurlCommand {
 
     private mutating func complete() {
         let removed = removedFields.subtracting(givenFields)
-        request.fields.removeAll { removed.contains($0.name.lowercased()) }
+        request.fields = request.fields.enumerated().filter { [ownFields, givenFields] index, field in
+            let name = field.name.lowercased()
+            return !removed.contains(name) && !(ownFields.contains(index) && givenFields.contains(name))
+        }.map(\.element)
         if let uploadedName, request.target.source.hasSuffix("/") {
             let hasVariables = readsVariables && uploadedName.contains("{{")
             request.target.append(hasVariables ? template(uploadedName) : Template(uploadedName.percentEncoded))

@@ -73,6 +73,20 @@ import Testing
         #expect(sent.ranges(of: "Content-Disposition").count == (options.hasPrefix("-F") ? 1 : 0))
     }
 
+    /// A field by `-H` replaces that of another option, wherever it stands.
+    @Test(arguments: [
+        ("--json '{}'", "Content-Type", "x/y"), ("--json '{}'", "Accept", "x/y"),
+        ("-u a:b", "Authorization", "Bearer x"), ("--oauth2-bearer t", "Authorization", "Bearer x"),
+        ("-b a=1", "Cookie", "c=2"), ("-A a", "User-Agent", "b"), ("-e https://b/", "Referer", "https://c/"),
+        ("-r 0-1", "Range", "bytes=2-3"),
+    ]) func aFieldReplacesThatOfAnotherOption(option: String, name: String, value: String) throws {
+        let field = "-H '\(name): \(value)'"
+        for options in ["\(option) \(field)", "\(field) \(option)"] {
+            let request = try #require(built("curl https://a/ " + options, surroundings()).first)
+            #expect(request.fields.values(of: name) == [value], "\(options)")
+        }
+    }
+
     @Test func aFileOfAFormThatAVariableNamesHasThisName() throws {
         let files = surroundings({ $0.given = ["x": "a.txt"] }, files: ["d/a.txt": "x"])
         #expect(try builtLast("curl https://a/ -F 'file=@d/{{x}}'", files).text.contains(#"filename="a.txt""#))
