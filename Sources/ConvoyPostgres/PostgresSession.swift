@@ -171,6 +171,7 @@ final class PostgresSession: @unchecked Sendable {
                 return known
             }
         }
+        // Bounded, because only the workers' numbers are taken out again.
         if case .failure = outcome, isOpen { unknown.withLock { if $0.count < 1_000 { $0.append(number) } } }
         return outcome
     }
