@@ -72,9 +72,12 @@ import Testing
         // Negative offsets are ignored.
         #expect(Reply.pattern(range: -5..<3) == whole[..<3] && Reply.pattern(range: -5 ..< -2).isEmpty)
         for cut in [1, 7, 8, 9, 63, 99] as [Int64] {
-            #expect(Reply.pattern(range: 0..<cut) + Reply.pattern(range: cut..<100) == whole)
+            var parts: Data = Reply.pattern(range: 0..<cut)
+            parts.append(Reply.pattern(range: cut..<100))
+            #expect(parts == whole)
         }
         #expect(whole.enumerated().allSatisfy { $1 == Reply.patternByte(at: Int64($0)) })
-        #expect(Set(stride(from: 0, to: 96, by: 8).map { whole[$0..<$0 + 8] }).count == 12)
+        let pieces: [Data] = (0..<12).map { (piece: Int) -> Data in whole[8 * piece..<8 * piece + 8] }
+        #expect(Set(pieces).count == 12)
     }
 }
