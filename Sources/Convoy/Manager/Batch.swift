@@ -169,7 +169,7 @@ extension Batch: TypedDependency {
     ///
     /// - Parameter name: the operation's name in messages and logs.
     public func operation(named name: String = "a batch") -> GroupOperation<[Result]> {
-        let operation = GroupOperation(named: name, run.scheduler, isManaged: false) { _ in
+        let operation = GroupOperation(named: name, run.scheduler, isAdopted: false) { _ in
             await withTaskCancellationHandler {
                 await self.results
             } onCancel: {

@@ -234,7 +234,10 @@ extension RequestManager.Configuration {
 }
 
 extension ExecutionContext {
-    convenience init(_ configuration: RequestManager.Configuration) {
+    convenience init(
+        _ configuration: RequestManager.Configuration,
+        _ schedule: @autoclosure () -> SchedulerState = SchedulerState(hosts: HostLimits(fixed: .max))
+    ) {
         self.init(
             transport: configuration.waitingTransport, defaults: configuration.defaults,
             callbacks: configuration.callbacks,
@@ -242,6 +245,6 @@ extension ExecutionContext {
             interceptors: configuration.interceptors, cookies: configuration.cookies, cache: configuration.cache,
             clock: configuration.clock,
             maxBytesPerSecond: configuration.maxBytesPerSecond, samplesHosts: configuration.limits.isSampled,
-            unit: configuration.jitter)
+            unit: configuration.jitter, schedule: schedule())
     }
 }

@@ -80,11 +80,14 @@ public final class RequestManager: Sendable {
         self.queue = queue
         self.configuration = configuration
         scheduler = Scheduler(
-            queue: queue, ownQueue: ownQueue, startQueue: startQueue, context: ExecutionContext(configuration),
-            SchedulerState(
-                limit: min(configuration.maxConcurrentOperationCount, Self.descriptorSlots),
-                hosts: configuration.limits, configuration.prioritization, rate: configuration.requestRate,
-                retryBudget: RetryBudgetState(configuration.retryBudget), queue: ownQueue == nil ? .callers : .own))
+            queue: queue, ownQueue: ownQueue, startQueue: startQueue,
+            context: ExecutionContext(
+                configuration,
+                SchedulerState(
+                    limit: min(configuration.maxConcurrentOperationCount, Self.descriptorSlots),
+                    hosts: configuration.limits, configuration.prioritization, rate: configuration.requestRate,
+                    retryBudget: RetryBudgetState(configuration.retryBudget),
+                    queue: ownQueue == nil ? .callers : .own)))
     }
 
     /// A request may need two descriptors, for its connection and for its file.

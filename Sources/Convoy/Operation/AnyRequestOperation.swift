@@ -14,7 +14,7 @@ import Synchronization
 /// Every member may be used from any thread. One lock guards the state. It is never held while Foundation, a task, an
 /// observer or a callback is called, so all of them may call back into the operation.
 public class AnyRequestOperation: Operation, @unchecked Sendable {
-    // @unchecked: `Operation` forces it. `state` has its own lock, and `quality` is atomic. `node`, `isReleased` and
+    // @unchecked: `Operation` forces it. `record` is used under the lock of the manager, and `quality` is atomic. `node`, `isReleased` and
     // `releasedFailure` are used under the lock of `DependencyGraph`, or in `deinit`. The rest is constant.
 
     let context: ExecutionContext
@@ -29,15 +29,19 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     let isGroup: Bool
     private let quality: Atomic<Int8>
     var isReleased = false
-    let state: Locked<OperationState>
+    @exclusivity(unchecked) private final var record: OperationState
+    /// The manager's scheduler; nil if the operation has no manager.
+    let scheduler: Scheduler?
+    /// Whether the manager schedules the operation from its start on, if it was not enqueued.
+    let isAdopted: Bool
     var node: DependencyNode?
     var releasedFailure: RequestError?
 
     init(
-        requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: (any OperationScheduler)? = nil,
+        requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: Scheduler? = nil, isAdopted: Bool = true,
         isInternal: Bool = false, isMonitored: Bool = true, handlers: [FinishHandler] = []
     ) {
-        (self.context, self.isInternal) = (context, isInternal)
+        (self.context, self.scheduler, self.isInternal, self.isAdopted) = (context, scheduler, isInternal, isAdopted)
         let (isLink, isGroup) = (requestPlan.build != nil, requestPlan.isGroup)
         (self.isLink, self.isGroup) = (isLink, isGroup)
         // `asksInterceptors` receives the box rather than its policies, which are large and would be copied.
@@ -55,10 +59,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         isPlain =
             sends && !intercepts && !hasDeadline && box?.policies.isCoalesced != true && !mayWait
             && box?.policies.exclusion == nil
-        state = Locked(
-            OperationState(
-                requestPlan: requestPlan, scheduler, isMonitored: isMonitored && !context.monitors.isEmpty,
-                isInternal: isInternal, handlers: handlers))
+        record = OperationState(
+            requestPlan: requestPlan, isMonitored: isMonitored && !context.monitors.isEmpty, isInternal: isInternal,
+            handlers: handlers)
         quality = Atomic(Int8(truncatingIfNeeded: (box?.policies.qualityOfService ?? .default).rawValue))
         super.init()
         if let name = requestPlan.request.name { self.name = name }
@@ -66,6 +69,14 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         // operation by quality of service, and no later change of the priority can raise it.
         let priority = requestPlan.request.priority
         if !isInternal || priority != .normal { super.queuePriority = priority }
+    }
+
+    /// The lock of the manager guards the records of all its operations.
+    @inline(__always)
+    final func withLock<Result: Sendable & ~Copyable, Failure: Error>(
+        _ body: (inout OperationState) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try context.schedule.withLock { _ throws(Failure) in try body(&record) }
     }
 
     var pausesInPlace: Bool { context.pausesInPlace }
@@ -76,10 +87,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         guard node != nil || isLink else { return }
         var links: [AnyObject] = node.map { [$0] } ?? []
         node = nil
-        state.withLock { state in
-            guard let requestPlan = state.requestPlan, requestPlan.build != nil else { return }
+        if let requestPlan = record.requestPlan, requestPlan.build != nil {
             links.append(requestPlan)
-            state.requestPlan = nil
+            record.requestPlan = nil
         }
         Trampoline.release(&links)
     }
@@ -115,16 +125,16 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// Always true.
     public final override var isAsynchronous: Bool { true }
     /// Whether the operation has been started and has not finished.
-    public final override var isExecuting: Bool { state.withLock { $0.machine.isExecuting } }
+    public final override var isExecuting: Bool { withLock { $0.machine.isExecuting } }
     /// Whether the operation has finished, with any outcome; the outcome is stored first.
-    public final override var isFinished: Bool { state.withLock { $0.machine.isFinished } }
+    public final override var isFinished: Bool { withLock { $0.machine.isFinished } }
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
         // The mark is set before `isReady` is read, so that every later change is notified. A cancelled operation also
         // waits for barriers. In swift-corelibs-foundation, a finishing barrier dereferences a pointer to each
         // operation that was added after it. An operation that had run before could be freed by then.
-        let (isUnblocked, wasUnready) = state.withLock { state in
+        let (isUnblocked, wasUnready) = withLock { state in
             state.wasAskedReadiness = true
             return (state.isUnblocked, state.wasUnready)
         }
@@ -137,7 +147,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         // Another thread may have made the operation ready since, so the value is read again. Otherwise Foundation
         // would store the old value after the new one.
         let isReady = super.isReady && !isBlocked
-        if !isReady { state.withLock { $0.wasUnready = true } }
+        if !isReady { withLock { $0.wasUnready = true } }
         return isReady
     }
 
@@ -156,7 +166,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override func start() {
         var (effects, beginning) = claimStart(mayBeBlocked: true)
         if effects.looksAtGraph {
-            if DependencyGraph.isBlocked(self), state.withLock({ $0.scheduler })?.hasHandedOver(self) != true {
+            if DependencyGraph.isBlocked(self), scheduler?.hasHandedOver(self) != true {
                 conclude(
                     .invalidRequest, "nothing was sent: it was started before its dependencies had finished",
                     onlyBeforeStart: true)
@@ -164,9 +174,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             (effects, beginning) = claimStart(mayBeBlocked: false)
         }
         if effects.begins {
-            if beginning.queueEntry == nil, let scheduler = beginning.scheduler {
+            if beginning.queueEntry == nil, isAdopted, let scheduler {
                 scheduler.adopt(self)
-                beginning = state.withLock { $0.beginning }
+                beginning = withLock { $0.beginning }
             }
             begin(beginning)
         }
@@ -176,18 +186,18 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     func begin(_ beginning: OperationState.Beginning) {
         if beginning.isToBePrepared, isLink {
             // Building a chain's link is user code and may be slow.
-            return onExecutor { if self.prepare() != nil { self.begin(self.state.withLock { $0.beginning }) } }
+            return onExecutor { if self.prepare() != nil { self.begin(self.withLock { $0.beginning }) } }
         }
         if beginning.isToBePrepared, prepare() == nil { return }
         if mayHaveDeadline { armDeadline() }
         // The cached response may have become stale while the operation waited.
         let hasAnswer = beginning.hasSharedAnswer || beginning.cacheExchange?.stillAnswers == true
         if hasAnswer {
-            beginning.scheduler?.beginsWithAnswer(self)
-        } else if let scheduler = beginning.scheduler, let queueEntry = beginning.queueEntry,
+            scheduler?.beginsWithAnswer(self)
+        } else if let scheduler, let queueEntry = beginning.queueEntry,
             !scheduler.begins(queueEntry, beginning.suspension)
         {
-            let waits = state.withLock { state in
+            let waits = withLock { state in
                 state.followUp?.wait = .slot
                 return state.machine.handle(.putOff(attempt: 1)).isTaken
             }
@@ -218,15 +228,15 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// - Complexity: O(1), plus O(*d*) for *d* dependents.
     public final override func cancel() {
         // If no queue has read `isReady`, the operation is in no queue.
-        let scheduler = state.withLock { $0.wasAskedReadiness && $0.outcome == nil ? $0.scheduler : nil }
-        if let scheduler { scheduler.withholdSlots(for: self) { cancelNow() } } else { cancelNow() }
+        let mayBeInQueue = withLock { $0.wasAskedReadiness && $0.outcome == nil }
+        if mayBeInQueue, let scheduler { scheduler.withholdSlots(for: self) { cancelNow() } } else { cancelNow() }
     }
 
     private func cancelNow() {
         #if canImport(FoundationNetworking)
             keepWaitingOperations()
             // `super.cancel()` is not called: in swift-corelibs-foundation it removes all dependencies, even barriers.
-            let tells = state.withLock { state in
+            let tells = withLock { state in
                 guard !state.isCancelled, !state.machine.isFinished else { return false }
                 state.isCancelled = true
                 return state.isObserved
@@ -247,11 +257,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// - Parameter keepsPart: whether repeating the download resumes it.
     /// - Thread: any. The call does not wait for the disk, so a download that has not begun is cancelled a moment later.
     public final func cancel(keepingPart keepsPart: Bool) {
-        let (core, prepared) = state.withLock { ($0.requestPlan?.core, $0.prepared) }
+        let (core, prepared) = withLock { ($0.requestPlan?.core, $0.prepared) }
         guard !keepsPart, let core, core.destination.isFile,
             let url = prepared?.url ?? (try? core.prepared(context.defaults))?.url
         else { return cancel() }
-        let (download, isNew) = state.withLock { state -> (Download?, Bool) in
+        let (download, isNew) = withLock { state -> (Download?, Bool) in
             guard state.outcome == nil else { return (nil, false) }
             let followUp = state.makeFollowUp()
             let isNew = followUp.download == nil
@@ -265,11 +275,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// The priority in the queue; a change takes effect while the operation waits.
     public final override var queuePriority: Operation.QueuePriority {
-        get { state.withLock { $0.priority.value } }
+        get { withLock { $0.priority.value } }
         set {
-            let (scheduler, priority) = state.withLock { state in
+            let priority = withLock { state in
                 state.priority.change(to: newValue)
-                return (state.scheduler, state.priority)
+                return state.priority
             }
             super.queuePriority = newValue
             scheduler?.priorityChanged(of: self, to: priority)
@@ -296,7 +306,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         }
 
         /// Whether the operation was cancelled before it had finished; an outcome stored earlier may differ.
-        public final override var isCancelled: Bool { state.withLock { $0.isCancelled } }
+        public final override var isCancelled: Bool { withLock { $0.isCancelled } }
 
         // swift-corelibs-foundation never clears `completionBlock`, so a block that captures its operation would leak.
         /// The block that runs after the operation has finished; cleared before it runs.
@@ -320,21 +330,21 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// The name is that of ``Request/named(_:)``, unless the operation's own `name` is set. Until its request has been
     /// built, a chain's link without a name is labelled by its dependency.
-    public final override var description: String { "\(label) (\(state.withLock { $0.machine.phase }.words))" }
+    public final override var description: String { "\(label) (\(withLock { $0.machine.phase }.words))" }
 }
 
 extension AnyRequestOperation {
     /// The tags of the request; empty for a chain's link until its request has been built.
-    public var tags: Set<String> { state.withLock { $0.requestPlan?.request.tags ?? $0.followUp?.finalTags ?? [] } }
+    public var tags: Set<String> { withLock { $0.requestPlan?.request.tags ?? $0.followUp?.finalTags ?? [] } }
 
     /// The request with the manager's defaults, before interceptors and redirects; nil until it has been checked.
-    public var request: PreparedRequest? { state.withLock { $0.prepared } }
+    public var request: PreparedRequest? { withLock { $0.prepared } }
 
     /// The failure; nil before the outcome and after a success.
-    public var error: RequestError? { state.withLock { $0.outcome?.error } }
+    public var error: RequestError? { withLock { $0.outcome?.error } }
 
     /// The number of the running attempt, from 1; nil if none is running.
-    public var attempt: Int? { state.withLock { $0.machine.currentAttempt } }
+    public var attempt: Int? { withLock { $0.machine.currentAttempt } }
 
     /// A record of each attempt so far, in order.
     ///
@@ -342,15 +352,15 @@ extension AnyRequestOperation {
     ///
     /// Empty if nothing was sent. An operation that shared a transfer lists the attempts of that transfer.
     public var attempts: [AttemptRecord] {
-        let (outcome, records) = state.withLock { ($0.outcome, $0.followUp?.records ?? []) }
+        let (outcome, records) = withLock { ($0.outcome, $0.followUp?.records ?? []) }
         return outcome?.attempts ?? records
     }
 
     /// The bytes transferred so far.
-    public var progress: TransferProgress { state.withLock { $0.progress } }
+    public var progress: TransferProgress { withLock { $0.progress } }
 
     /// The timings recorded so far.
-    public var timings: Timings { state.withLock { $0.timings } }
+    public var timings: Timings { withLock { $0.timings } }
 
     /// Values that the caller stores in the operation.
     ///
@@ -362,10 +372,10 @@ extension AnyRequestOperation {
     /// - Thread: any. The values are released with the operation.
     public final var userInfo: [String: any Sendable] {
         get {
-            state.withLock { $0.followUp?.userInfo ?? $0.requestPlan?.core?.policyBox?.policies.userInfo ?? [:] }
+            withLock { $0.followUp?.userInfo ?? $0.requestPlan?.core?.policyBox?.policies.userInfo ?? [:] }
         }
         set {
-            let old = state.withLock { state in
+            let old = withLock { state in
                 let followUp = state.makeFollowUp()
                 defer { followUp.userInfo = newValue }
                 return followUp.userInfo
@@ -448,12 +458,12 @@ extension AnyRequestOperation {
         Self.bridges.addOperation(bridge)
     }
 
-    var isBlocked: Bool { !state.withLock { $0.isUnblocked } && DependencyGraph.isBlocked(self) }
+    var isBlocked: Bool { !withLock { $0.isUnblocked } && DependencyGraph.isBlocked(self) }
 
     // False if it has started or has an outcome. The caller makes the edge after the mark, so a manager that enqueues
     // the operation in between cannot miss the edge.
     private func joinsGraph() -> Bool {
-        state.withLock { state in
+        withLock { state in
             guard state.machine.phase == .pending else { return false }
             state.hasEdges = true
             return true
@@ -461,15 +471,13 @@ extension AnyRequestOperation {
     }
 
     func dependenciesChanged() {
-        let (scheduler, queueEntry, notifiesReadiness) = state.withLock {
-            ($0.scheduler, $0.queueEntry, $0.notifiesReadiness)
-        }
+        let (queueEntry, notifiesReadiness) = withLock { ($0.queueEntry, $0.notifiesReadiness) }
         if notifiesReadiness { notifyReadiness() }
         if let scheduler, let queueEntry { scheduler.dependenciesChanged(of: self, queueEntry) }
     }
 
     func dependencyFailed(_ message: String, _ root: any Error) {
-        guard let caption = state.withLock({ $0.machine.phase == .pending ? $0.caption : nil }) else { return }
+        guard let caption = withLock({ $0.machine.phase == .pending ? $0.caption : nil }) else { return }
         let summary = name.map { RequestSummary(text: $0.oneLine) } ?? caption.summary
         let error = RequestError(
             .dependencyFailed, message, summary: summary ?? RequestSummary(text: caption.link?.description ?? ""),
@@ -478,14 +486,14 @@ extension AnyRequestOperation {
     }
 
     var label: String {
-        let (caption, error) = state.withLock { ($0.caption, $0.outcome?.error) }
+        let (caption, error) = withLock { ($0.caption, $0.outcome?.error) }
         // A finished operation that sent nothing may have neither a request nor a plan. Its error names the request.
         return name?.oneLine ?? caption.summary?.resolved(context.defaults.resolved).description
             ?? caption.link?.description ?? error?.request ?? "a request not built yet"
     }
 
     func linkLabel(others: Int) -> LinkLabel {
-        let (requestPlan, prepared) = state.withLock { ($0.requestPlan, $0.prepared) }
+        let (requestPlan, prepared) = withLock { ($0.requestPlan, $0.prepared) }
         if let name { return LinkLabel(root: RequestSummary(text: name.oneLine), others: others) }
         if let link = requestPlan?.link, prepared == nil {
             // The text of the root is built once and reused by later links, because a failing chain names each link.
@@ -503,9 +511,9 @@ extension AnyRequestOperation {
     /// The operation owns the task. Only read the task; call ``cancel()``, ``suspend()`` and ``resume()`` on the
     /// operation instead.
     public var task: URLSessionTask? {
-        let (made, task) = state.withLock { ($0.transfer?.sessionTask, $0.transfer?.task) }
+        let (made, task) = withLock { ($0.transfer?.sessionTask, $0.transfer?.task) }
         guard made == nil, let fresh = task?.makeSessionTask() else { return made }
-        return state.withLock { state in
+        return withLock { state in
             guard let transfer = state.transfer, transfer.task === task else { return fresh }
             let sessionTask = transfer.sessionTask ?? fresh
             state.transfer?.sessionTask = sessionTask
@@ -518,7 +526,7 @@ extension AnyRequestOperation {
             // A KVO observer would run user code.
             if isObservedSynchronously { return false }
         #endif
-        let (effects, beginning) = state.withLock { state in
+        let (effects, beginning) = withLock { state in
             let effects = state.startsInline ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
             if effects.begins { state.timings.startedMoment = moment }
             return (effects, state.beginning)
@@ -531,7 +539,7 @@ extension AnyRequestOperation {
         let now = context.clock.now
         var isObserved = false
         let result = notifying([.isExecuting]) {
-            state.withLock { state in
+            withLock { state in
                 let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
                 let effects = state.machine.handle(event)
                 if effects.begins {
@@ -545,7 +553,7 @@ extension AnyRequestOperation {
         }
         let endFollows =
             isObserved
-            && state.withLock { state in
+            && withLock { state in
                 defer { state.registry?.value.startNotification = .none }
                 return state.registry?.value.startNotification == .endFollows
             }
@@ -554,14 +562,14 @@ extension AnyRequestOperation {
     }
 
     func handOver(_ add: (AnyRequestOperation) -> Void) -> Bool {
-        let isWaiting = state.withLock { state in
+        let isWaiting = withLock { state in
             guard state.machine.handle(.handoverBegan).isTaken else { return false }
             state.isSeen = true
             return true
         }
         guard isWaiting else { return false }
         add(self)
-        let (handover, wasUnready) = state.withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
+        let (handover, wasUnready) = withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
         // If `start()` was called during the handover, the operation starts here, provided that this is fast. Otherwise
         // another thread starts it, because the current thread may be a transport's.
         let hasBegun =
@@ -577,7 +585,7 @@ extension AnyRequestOperation {
     // Nil if the operation has failed or is a group. Building the request runs user code. If the request must be built,
     // the caller therefore uses the serial executor.
     func prepare() -> OperationState.Wish? {
-        let (given, wish) = state.withLock { ($0.requestPlan, $0.wish(in: context)) }
+        let (given, wish) = withLock { ($0.requestPlan, $0.wish(in: context)) }
         guard var requestPlan = given, wish == nil else { return wish }
         do throws(RequestError) {
             if let build = requestPlan.build {
@@ -588,7 +596,7 @@ extension AnyRequestOperation {
             guard let core = requestPlan.core else { return nil }
             let prepared = try core.prepared(context.defaults)
             if isLink { takePolicies(of: core) }
-            let (replaced, wish) = state.withLock { state -> (RequestPlan?, OperationState.Wish?) in
+            let (replaced, wish) = withLock { state -> (RequestPlan?, OperationState.Wish?) in
                 guard let replaced = state.requestPlan else { return (nil, nil) }
                 (state.requestPlan, state.prepared) = (requestPlan, prepared)
                 return (replaced, state.wish(in: context))
@@ -607,11 +615,11 @@ extension AnyRequestOperation {
         if let quality = box?.policies.qualityOfService, qualityOfService == .default { qualityOfService = quality }
         if let given = core.name, name == nil { name = given }
         // The priority has version 1 until the caller sets it.
-        if core.priority != .normal, state.withLock({ $0.priority.version == 1 }) { queuePriority = core.priority }
+        if core.priority != .normal, withLock({ $0.priority.version == 1 }) { queuePriority = core.priority }
     }
 
     func launch(_ number: Int) {
-        let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: Response<Data>?)? = state.withLock {
+        let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: Response<Data>?)? = withLock {
             state in
             let launch = OperationStateMachine.Event.launch(
                 attempt: number, pausesInPlace: pausesInPlace, isClaim: false)
@@ -636,7 +644,7 @@ extension AnyRequestOperation {
 
     func send(_ number: Int, at moment: CompactInstant? = nil) {
         let now = moment ?? CompactInstant(context.clock.now)
-        let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = state.withLock {
+        let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = withLock {
             state in
             let claim = OperationStateMachine.Event.launch(
                 attempt: number, pausesInPlace: pausesInPlace, isClaim: true)
@@ -697,7 +705,7 @@ extension AnyRequestOperation {
                 self.transmit(
                     request, number, plan, at: now, into: download, continuing: point, through: (exchange, hasSlot))
             }
-            let (exchange, scheduler) = state.withLock { ($0.followUp?.cacheExchange, $0.scheduler) }
+            let exchange = withLock { $0.followUp?.cacheExchange }
             guard exchange == nil, let scheduler else { return send(exchange, false) }
             return scheduler.lookUp(request, for: self) { send($0, true) }
         }
@@ -724,7 +732,7 @@ extension AnyRequestOperation {
             return onExecutor { self.conclude(error.with(request.summary), attempt: number) }
         }
 
-        let (effects, isWatched) = state.withLock { state in
+        let (effects, isWatched) = withLock { state in
             let effects = state.machine.handle(.taskMade(attempt: number, pausesInPlace: pausesInPlace))
             if effects.isTaken { state.transfer = Transfer(attempt: attempt, task: task) }
             return (effects, state.isWatched)
@@ -739,10 +747,10 @@ extension AnyRequestOperation {
         if isWatched { emit(.started(attempt: number)) }
         guard effects.runsTask == true else { return leaveSlot() }
         task.resume()
-        if state.withLock({ $0.machine.handle(.taskResumed(attempt: number)) }).adjusts { adjustTask() }
+        if withLock({ $0.machine.handle(.taskResumed(attempt: number)) }).adjusts { adjustTask() }
     }
 
-    private func noTaskMade() { _ = state.withLock { $0.machine.handle(.taskNotMade) } }
+    private func noTaskMade() { _ = withLock { $0.machine.handle(.taskNotMade) } }
 }
 
 extension AnyRequestOperation {
@@ -750,7 +758,7 @@ extension AnyRequestOperation {
         isLink ? context.asksInterceptors(policyBox) : mayIntercept
     }
 
-    var policyBox: RequestCore.PolicyBox? { state.withLock { $0.requestPlan?.request.policyBox } }
+    var policyBox: RequestCore.PolicyBox? { withLock { $0.requestPlan?.request.policyBox } }
 
     func interceptors(_ box: RequestCore.PolicyBox?) -> [any RequestInterceptor] {
         guard let policies = box?.policies else { return context.interceptors }
@@ -761,7 +769,7 @@ extension AnyRequestOperation {
     // is always true, so that the operation sends one.
     func isCurrent(_ request: PreparedRequest, _ interceptors: [any RequestInterceptor]) -> Bool {
         if interceptors.allSatisfy({ $0.isCurrent(request) }) { return true }
-        return state.withLock { state in
+        return withLock { state in
             let followUp = state.makeFollowUp()
             followUp.outdatedCount += 1
             return followUp.outdatedCount > 10
@@ -782,7 +790,7 @@ extension AnyRequestOperation {
             }
             try request.check()
             return { [request] in
-                self.state.withLock { $0.followUp?.adapted = request }
+                self.withLock { $0.followUp?.adapted = request }
                 self.queueAgain()
             }
         }
@@ -810,7 +818,7 @@ extension AnyRequestOperation {
             @escaping @Sendable ([any RequestInterceptor], AttemptContext, PreparedRequest) async throws
             -> @Sendable () -> Void
     ) {
-        let given: (AttemptContext, PreparedRequest)? = state.withLock { state in
+        let given: (AttemptContext, PreparedRequest)? = withLock { state in
             guard let original = state.prepared, let request = state.nextRequest, isDue(&state.machine) else {
                 return nil
             }
@@ -824,7 +832,7 @@ extension AnyRequestOperation {
         }
         guard let (attempt, request) = given else { return }
         let interceptors = interceptors(box)
-        state.withLock { $0.scheduler }?.yieldSlot(self, isUnsent: isUnsent)
+        scheduler?.yieldSlot(self, isUnsent: isUnsent)
         // The request waits for this task. At the default priority, tasks of higher priority could starve this one.
         let task = Task(priority: .userInitiated) {
             do {
@@ -849,7 +857,7 @@ extension AnyRequestOperation {
     }
 
     func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
-        let told: (TransferProgress, [ProgressNotifier]?)? = state.withLock { state in
+        let told: (TransferProgress, [ProgressNotifier]?)? = withLock { state in
             let machine = state.machine
             guard machine.currentAttempt == number, number != nil || machine.phase == .pending else { return nil }
             guard state.isWatched || state.registry != nil else {
@@ -868,7 +876,7 @@ extension AnyRequestOperation {
     }
 
     func attemptIsPaused(_ number: Int) {
-        state.withLock { state in
+        withLock { state in
             if state.machine.handle(.taskPaused(attempt: number)).isTaken { state.transfer?.runningChanges &+= 1 }
         }
     }
@@ -880,7 +888,7 @@ extension AnyRequestOperation {
         commits: Bool = false, isSent: Bool = true
     ) -> OperationState.Completion? {
         let now = CompactInstant(context.clock.now)
-        return state.withLock { state in
+        return withLock { state in
             guard let requestPlan = state.requestPlan,
                 state.machine.handle(.bodyComplete(attempt: number, commits: commits)).isTaken
             else { return nil }
@@ -941,7 +949,7 @@ extension AnyRequestOperation {
     func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
         guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
             let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,
-            state.withLock({ $0.outcome == nil })
+            withLock({ $0.outcome == nil })
         else { return error }
         do {
             let failure = try decode(ReceivedBody(storedData: body, decoder: context.defaults.decoder), head)
@@ -957,13 +965,13 @@ extension AnyRequestOperation {
 extension AnyRequestOperation {
     /// What an archive records of a finished operation; nil if it has shared another operation's transfer.
     package var finishedTransfer: (attempts: [AttemptRecord], body: Data?, clock: any RequestClock)? {
-        let (outcome, isShared) = state.withLock { ($0.outcome, $0.followUp?.isShared == true) }
+        let (outcome, isShared) = withLock { ($0.outcome, $0.followUp?.isShared == true) }
         return isShared ? nil : outcome.map { ($0.attempts, $0.body, context.clock) }
     }
 
     package var sentRequests: [PreparedRequest] {
         // The running attempt is read before the records. If it ends in between, it is among the records.
-        let running = state.withLock { $0.transfer?.attempt.request }
+        let running = withLock { $0.transfer?.attempt.request }
         return attempts.map(\.request) + [running].compactMap(\.self)
     }
 
@@ -979,7 +987,7 @@ extension AnyRequestOperation {
 
     func attemptEnded(_ ending: AttemptEnding) {
         let attempt = ending.attempt
-        guard state.withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
+        guard withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
         if ending.error?.underlying is StoredAnswerIsGone {
             return again(ending, .startOver) { $0.lostStoredAnswer = true }
         }
@@ -1001,7 +1009,7 @@ extension AnyRequestOperation {
         // A cached error response says nothing about the host now, and a retry would return it again.
         let isStored = ending.isAnswer && ending.attempt.isAnswered
         if !isStored, retries(ending, error) { return }
-        if ending.canStartOver, state.withLock({ $0.makeFollowUp().startOver() }) {
+        if ending.canStartOver, withLock({ $0.makeFollowUp().startOver() }) {
             return again(ending, .startOver)
         }
         let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
@@ -1014,7 +1022,7 @@ extension AnyRequestOperation {
     }
 
     private func redirect(_ ending: AttemptEnding, _ head: ResponseHead) {
-        let (base, records) = state.withLock { ($0.nextRequest, $0.followUp?.records ?? []) }
+        let (base, records) = withLock { ($0.nextRequest, $0.followUp?.records ?? []) }
         guard var base else { return }
         // Interceptors may have changed URL and method. Their other changes do not apply to the next request.
         (base.url, base.method) = (ending.request.url, ending.request.method)
@@ -1031,7 +1039,7 @@ extension AnyRequestOperation {
     /// again.
     private func dropsExpectation(_ ending: AttemptEnding) -> Bool {
         guard ending.isAnswer, ending.head?.statusCode == 417, ending.attempt.canBeRepeated,
-            var next = state.withLock({ $0.nextRequest }), next.headerFields.contains("Expect")
+            var next = withLock({ $0.nextRequest }), next.headerFields.contains("Expect")
         else { return false }
         next.headerFields["Expect"] = nil
         again(ending, .retry(after: .zero), request: next)
@@ -1040,7 +1048,7 @@ extension AnyRequestOperation {
 
     private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
         let policy = policyBox?.policies.retries ?? context.retries
-        let (base, retryCount, deadline) = state.withLock { state in
+        let (base, retryCount, deadline) = withLock { state in
             if let followUp = state.followUp, ending.resumableBytes > followUp.resumableBytes,
                 state.nextRequest?.canBeContinued == true
             {
@@ -1072,7 +1080,7 @@ extension AnyRequestOperation {
             letStand(ending, telling: told)
             return true
         }
-        if state.withLock({ $0.scheduler })?.takeFromRetryBudget() == false { return false }
+        if scheduler?.takeFromRetryBudget() == false { return false }
         again(ending, .retry(after: delay), asked: asked?.reason) { $0.retryCount += 1 }
         return true
     }
@@ -1087,7 +1095,6 @@ extension AnyRequestOperation {
         else { return nil }
         let reason = RetryAfterReason(request: ending.request.summary, statusCode: head.statusCode)
         if policy.retryAfterScope == .host {
-            let scheduler = state.withLock { $0.scheduler }
             let held = max(.zero, min(time, policy.maxRetryAfter))
             scheduler?.hold(ending.request.hostKey, until: ending.ended + held, reason)
         }
@@ -1095,7 +1102,7 @@ extension AnyRequestOperation {
     }
 
     private func repeatIntercepted(_ ending: AttemptEnding, after delay: Duration) {
-        let count = state.withLock { $0.followUp?.interceptionCount ?? 0 }
+        let count = withLock { $0.followUp?.interceptionCount ?? 0 }
         guard count < policyBox?.policies.interceptorRetryLimit ?? 10, ending.attempt.canBeRepeated else {
             return letStand(ending)
         }
@@ -1130,7 +1137,7 @@ extension AnyRequestOperation {
             response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code,
             message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: progress,
             metrics: ending.metrics?.value)
-        let transfer: Transfer? = state.withLock { state in
+        let transfer: Transfer? = withLock { state in
             guard state.machine.handle(.repeats(attempt: attempt.number)).isTaken else { return nil }
             let followUp = state.makeFollowUp()
             followUp.records.append(record)
@@ -1158,7 +1165,7 @@ extension AnyRequestOperation {
 
     /// False if the request cannot be sent again: one that is not idempotent, after a response.
     private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
-        guard let base = state.withLock({ $0.nextRequest }), ending.attempt.canBeRepeated,
+        guard let base = withLock({ $0.nextRequest }), ending.attempt.canBeRepeated,
             ending.head == nil || base.isIdempotent && ending.request.isIdempotent, countsShortage()
         else { return false }
         again(ending, .awaitedDescriptor)
@@ -1166,7 +1173,7 @@ extension AnyRequestOperation {
     }
 
     private func putOff(_ attempt: Int) -> Bool {
-        guard countsShortage(), state.withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken else {
+        guard countsShortage(), withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken else {
             return false
         }
         awaitDescriptor()
@@ -1174,7 +1181,7 @@ extension AnyRequestOperation {
     }
 
     private func countsShortage() -> Bool {
-        state.withLock { state in
+        withLock { state in
             let followUp = state.makeFollowUp()
             followUp.shortages += 1
             return followUp.shortages <= 10
@@ -1183,43 +1190,36 @@ extension AnyRequestOperation {
 
     /// Waits without a slot and without the partial file of a download, which has a descriptor too.
     private func awaitDescriptor() {
-        let (download, shortages) = state.withLock { ($0.followUp?.download, $0.followUp?.shortages ?? 1) }
+        let (download, shortages) = withLock { ($0.followUp?.download, $0.followUp?.shortages ?? 1) }
         let delay = RetryPolicy.standard.delay(beforeRetry: shortages, unit: context.unit())
         let wait: @Sendable () -> Void = { self.queueAgain(at: self.context.clock.now + delay, nil) }
         if let download { download.release(wait) } else { wait() }
     }
 
     private func queueAgain(at due: ContinuousClock.Instant, _ reason: RetryAfterReason?) {
-        let scheduler = state.withLock { state in
-            state.followUp?.wait = nil
-            return state.scheduler
-        }
+        withLock { $0.followUp?.wait = nil }
         scheduler?.yieldSlot(self, isUnsent: false)
         // The timer retains the operation, because a waiting operation may have no other reference. Finishing cancels
         // it.
         let timer = context.clock.wake(at: due) { self.queueAgain() }
         keep(.wait) { timer.cancel() }
         // If the timer has fired already, `queueAgain()` has set `wait`, which must be kept.
-        state.withLock { state in
+        withLock { state in
             if case nil = state.followUp?.wait { state.followUp?.wait = .time(due, asked: reason) }
         }
     }
 
     func queueAgain() {
-        let scheduler = state.withLock { state in
-            state.followUp?.wait = .slot
-            return state.scheduler
-        }
+        withLock { $0.followUp?.wait = .slot }
         // `requeue` may start many operations, and the current queue may be the clock's. So the serial executor calls
         // it.
         onExecutor {
-            guard let scheduler else { return self.resumeAttempt() }
-            scheduler.requeue(self)
+            if let scheduler = self.scheduler { scheduler.requeue(self) } else { self.resumeAttempt() }
         }
     }
 
     func resumeAttempt(after event: OperationStateMachine.Event = .slotGiven(nil)) {
-        let effects = state.withLock { $0.machine.handle(event) }
+        let effects = withLock { $0.machine.handle(event) }
         if effects.adjusts { adjustTask() }
         if let attempt = effects.launches { launchWithoutBlocking(attempt) }
     }
@@ -1227,7 +1227,7 @@ extension AnyRequestOperation {
     // The current thread may belong to a ``Transport`` or to a caller of ``resume()``. It must not wait for a disk or
     // run a ``RequestInterceptor``. A transport that is not reentrant cannot make a task on its own thread.
     func launchWithoutBlocking(_ attempt: Int) {
-        if state.withLock({ $0.usesDisk }) || asksInterceptors || !context.transport.isReentrant {
+        if withLock({ $0.usesDisk }) || asksInterceptors || !context.transport.isReentrant {
             onExecutor { self.launch(attempt) }
         } else {
             launch(attempt)
@@ -1249,7 +1249,7 @@ extension AnyRequestOperation {
             $0 > .zero ? context.clock.now + min($0, .seconds(1_000_000_000)) : nil
         }
         guard let deadline = [own, policies?.inheritedDeadline].compactMap({ $0 }).min() else { return }
-        let isFirst = state.withLock { state in
+        let isFirst = withLock { state in
             guard state.outcome == nil, state.followUp?.deadline == nil else { return false }
             state.makeFollowUp().deadline = deadline
             return true
@@ -1265,17 +1265,17 @@ extension AnyRequestOperation {
     }
 
     var deadline: ContinuousClock.Instant? {
-        mayHaveDeadline ? state.withLock { $0.followUp?.deadline } : nil
+        mayHaveDeadline ? withLock { $0.followUp?.deadline } : nil
     }
 
     private func deadlineHasPassed() {
-        state.withLock { $0.transfer?.attempt }?.learnThatNothingCame()
-        let why = state.withLock { $0.scheduler }?.why(self) ?? whyWithoutManager
+        withLock { $0.transfer?.attempt }?.learnThatNothingCame()
+        let why = scheduler?.why(self) ?? whyWithoutManager
         conclude(.deadlineExceeded, "its deadline has passed: it \(why)\(spentTime)")
     }
 
     private var spentTime: String {
-        let (timings, records, isInAttempt) = state.withLock {
+        let (timings, records, isInAttempt) = withLock {
             ($0.timings, $0.followUp?.records ?? [], $0.machine.currentAttempt != nil)
         }
         let now = context.clock.now
@@ -1323,18 +1323,17 @@ extension AnyRequestOperation {
     public final func resume() { setSuspended(false, by: .owner) }
 
     /// Whether ``suspend()`` was called on this operation or on its group, without a later ``resume()``.
-    public final var isSuspended: Bool { state.withLock { $0.machine.isSuspended } }
+    public final var isSuspended: Bool { withLock { $0.machine.isSuspended } }
 
-    var suspension: Versioned<OperationStateMachine.Suspension> { state.withLock { $0.machine.suspension } }
+    var suspension: Versioned<OperationStateMachine.Suspension> { withLock { $0.machine.suspension } }
 
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = context.clock.now
-        let pausesInPlace = self.pausesInPlace && state.withLock { $0.followUp?.download }?.keepsPart != true
+        let pausesInPlace = self.pausesInPlace && withLock { $0.followUp?.download }?.keepsPart != true
         typealias Change = (
-            OperationStateMachine.Effects, Transfer?, (any OperationScheduler)?,
-            Versioned<OperationStateMachine.Suspension>
+            OperationStateMachine.Effects, Transfer?, Versioned<OperationStateMachine.Suspension>
         )
-        let (effects, ended, scheduler, suspension) = state.withLock { state -> Change in
+        let (effects, ended, suspension) = withLock { state -> Change in
             if isSuspended {
                 state.suspensionReasons.insert(suspensionReason)
             } else {
@@ -1342,11 +1341,11 @@ extension AnyRequestOperation {
             }
             // Another reason still suspends the operation.
             guard isSuspended || state.suspensionReasons.isEmpty else {
-                return (.dropped, nil, state.scheduler, state.machine.suspension)
+                return (.dropped, nil, state.machine.suspension)
             }
             let effects = state.machine.handle(isSuspended ? .suspend(pausesInPlace: pausesInPlace) : .resume)
             let ended = effects.endsAttempt ? state.takeSuspendedTransfer(now) : nil
-            return (effects, ended, state.scheduler, state.machine.suspension)
+            return (effects, ended, state.machine.suspension)
         }
         guard effects.isTaken else { return }
         emit(isSuspended ? .suspended : .resumed)
@@ -1363,17 +1362,14 @@ extension AnyRequestOperation {
     }
 
     private func hasEndedForSuspension() {
-        let effects = state.withLock { $0.machine.handle(.attemptClosed) }
+        let effects = withLock { $0.machine.handle(.attemptClosed) }
         if let attempt = effects.launches { onExecutor { self.launch(attempt) } } else { leaveSlot() }
     }
 
     func leaveSlot() {
-        let rest = state.withLock { state in
-            state.scheduler.flatMap {
-                state.machine.handle(.cameToRest).leavesSlot ? ($0, state.machine.suspension) : nil
-            }
-        }
-        if let (scheduler, suspension) = rest { scheduler.suspensionChanged(of: self, to: suspension) }
+        guard let scheduler else { return }
+        let suspension = withLock { $0.machine.handle(.cameToRest).leavesSlot ? $0.machine.suspension : nil }
+        if let suspension { scheduler.suspensionChanged(of: self, to: suspension) }
     }
 
     /// How long the rest of the body takes at the average speed of this attempt.
@@ -1383,7 +1379,7 @@ extension AnyRequestOperation {
     /// - Thread: any.
     public final var estimatedTimeLeft: Duration? {
         let now = context.clock.now
-        let (progress, began) = state.withLock { ($0.progress, $0.timings.firstByte) }
+        let (progress, began) = withLock { ($0.progress, $0.timings.firstByte) }
         guard let began, let expected = progress.download.totalBytes else { return nil }
         let (received, left) = (
             progress.download.completedBytes - progress.resumedBytes, expected - progress.download.completedBytes
@@ -1395,10 +1391,7 @@ extension AnyRequestOperation {
     }
 
     func follow(_ priority: Versioned<Operation.QueuePriority>) {
-        let (isNew, scheduler) = state.withLock { state -> (Bool, (any OperationScheduler)?) in
-            (state.priority.take(priority), state.scheduler)
-        }
-        guard isNew else { return }
+        guard withLock({ $0.priority.take(priority) }) else { return }
         super.queuePriority = priority.value
         scheduler?.priorityChanged(of: self, to: priority)
     }
@@ -1407,8 +1400,8 @@ extension AnyRequestOperation {
     func adjustTask() {
         guard pausesInPlace else { return }
         context.taskControl.async {
-            let isPaused = self.state.withLock { $0.transfer?.attempt }?.isPaused ?? false
-            let action = self.state.withLock { state -> (task: any TransferTask, runs: Bool)? in
+            let isPaused = self.withLock { $0.transfer?.attempt }?.isPaused ?? false
+            let action = self.withLock { state -> (task: any TransferTask, runs: Bool)? in
                 guard let runs = state.machine.handle(.adjust(isPaused: isPaused)).runsTask else { return nil }
                 state.transfer?.runningChanges &+= 1
                 return state.transfer.map { ($0.task, runs) }
@@ -1456,7 +1449,7 @@ extension AnyRequestOperation {
     // finished. A running barrier ignores the failure.
     func conclude(_ code: RequestError.Code, _ message: String, onlyBeforeStart: Bool = false) {
         // A fast exit for a common case: cancelling an operation that has an outcome.
-        guard let caption = state.withLock({ $0.outcome == nil ? $0.caption : nil }) else { return }
+        guard let caption = withLock({ $0.outcome == nil ? $0.caption : nil }) else { return }
         let summary = caption.summary ?? RequestSummary(text: name ?? caption.link?.description ?? "")
         let outcome = AnyOutcome(error: RequestError(code, message, summary: summary))
         if onlyBeforeStart || !postpones(outcome) { conclude(outcome, onlyBeforeStart: onlyBeforeStart) }
@@ -1470,15 +1463,14 @@ extension AnyRequestOperation {
         onlyBeforeStart: Bool = false, at moment: CompactInstant? = nil
     ) {
         let now = moment ?? CompactInstant(context.clock.now)
-        let failed = outcome.error == nil || onlyBeforeStart ? nil : state.withLock { $0.transfer?.attempt }
+        let failed = outcome.error == nil || onlyBeforeStart ? nil : withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
         var transfer: Transfer?
         var download: (any DownloadTarget)?
         var dispatch: OperationState.Dispatch?
-        var scheduler: (any OperationScheduler)?
         var queueEntry: QueueEntryReference?
         var (isSeen, hasEdges, notifiesReadiness) = (false, false, false)
-        let (effects, callers) = state.withLock { state -> (OperationStateMachine.Effects, [@Sendable () -> Void]) in
+        let (effects, callers) = withLock { state -> (OperationStateMachine.Effects, [@Sendable () -> Void]) in
             let effects = state.machine.handle(onlyBeforeStart ? .endBeforeStart : .end(attempt: attempt))
             guard effects.isTaken else { return (effects, []) }
             state.outcome =
@@ -1496,7 +1488,7 @@ extension AnyRequestOperation {
             #else
                 let isLast = false
             #endif
-            if effects.abandons { (scheduler, queueEntry) = (state.scheduler, state.queueEntry) }
+            if effects.abandons { queueEntry = state.queueEntry }
             let callers = state.followUp?.takeCallers() ?? []
             if isLast || effects.abandons { dispatch = state.beginDelivery(isEnd: isLast) }
             return (effects, callers)
@@ -1534,7 +1526,7 @@ extension AnyRequestOperation {
 
     /// When `afterwards` is called, another operation may use the partial file.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
-        let download = state.withLock { state -> (any DownloadTarget)? in
+        let download = withLock { state -> (any DownloadTarget)? in
             defer { state.followUp?.download = nil }
             return state.followUp?.download
         }
@@ -1550,7 +1542,7 @@ extension AnyRequestOperation {
     func finish(wasExecuting: Bool, isAbandoned: Bool = false) {
         var delivery: OperationState.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            let notificationTargets = state.withLock { state -> OperationState.NotificationTargets in
+            let notificationTargets = withLock { state -> OperationState.NotificationTargets in
                 if isAbandoned, !state.machine.handle(.start(mayBeBlocked: false)).finishes { return .none }
                 if wasExecuting, state.registry?.value.startNotification == .isRunning {
                     // Another thread is notifying observers of the start. That thread calls this method afterwards.
@@ -1566,7 +1558,7 @@ extension AnyRequestOperation {
     }
 
     func whenFinished(_ handler: FinishHandler) {
-        let (outcome, handlers) = state.withLock { state -> (AnyOutcome?, [FinishHandler]) in
+        let (outcome, handlers) = withLock { state -> (AnyOutcome?, [FinishHandler]) in
             state.handlers.append(handler)
             // Until the phase is `sent`, the new handler waits: for the outcome, or for the handlers that are being
             // dispatched now.
@@ -1577,7 +1569,7 @@ extension AnyRequestOperation {
 
     /// Calls back once the operation has an outcome and every handler added before has returned.
     func whenSettled(_ hook: @escaping @Sendable (AnyOutcome) -> Void) {
-        let outcome = state.withLock { state -> AnyOutcome? in
+        let outcome = withLock { state -> AnyOutcome? in
             if state.machine.delivery.isSettled { return state.outcome }
             state.settledHooks.append(hook)
             return nil
@@ -1604,7 +1596,7 @@ extension AnyRequestOperation {
                     }
                 }
             }
-            handlers = state.withLock { state in
+            handlers = withLock { state in
                 // Handlers that were added during the dispatch run after the earlier ones.
                 if outcome != nil, !state.handlers.isEmpty { return state.takeHandlers() }
                 remainder = state.endDelivery(outcome == nil ? nil : .sentOff, isEnd: isEnd)
@@ -1617,7 +1609,7 @@ extension AnyRequestOperation {
         // `ending` may hold the last reference to an object. It is released outside the lock, because a deinit may call
         // back.
         withExtendedLifetime(ending) {
-            guard let scheduler = ending.scheduler, let queueEntry = ending.queueEntry else { return }
+            guard let scheduler, let queueEntry = ending.queueEntry else { return }
             if ending.isEnd {
                 scheduler.finished(queueEntry, isSettled: ending.isSettled)
             } else {
@@ -1631,7 +1623,7 @@ extension AnyRequestOperation {
     private func run(_ handler: FinishHandler, with outcome: AnyOutcome, counts: Bool = true) {
         run(at: handler.place) {
             handler.run(outcome)
-            let ending = self.state.withLock { state -> OperationState.Ending? in
+            let ending = self.withLock { state -> OperationState.Ending? in
                 if handler.place.isExecutor { state.executorHandlers -= 1 }
                 guard counts else { return nil }
                 return state.endDelivery(.handlerReturned)
@@ -1668,7 +1660,7 @@ extension AnyRequestOperation {
     /// Whether user code runs inside the notifications, which are then never sent on a transport's thread.
     var isObservedSynchronously: Bool {
         #if canImport(FoundationNetworking)
-            state.withLock { $0.isObserved }
+            withLock { $0.isObserved }
         #else
             observationInfo != nil
         #endif
@@ -1678,7 +1670,7 @@ extension AnyRequestOperation {
     // could be stored last, and the queue would never start the operation. So one thread notifies for all.
     func notifyReadiness() {
         var told: UInt32 = 0
-        let isNotifier = state.withLock { state in
+        let isNotifier = withLock { state in
             guard state.notifiesReadiness else { return false }
             state.readinessChanges &+= 1
             told = state.readinessChanges
@@ -1688,8 +1680,8 @@ extension AnyRequestOperation {
         }
         guard isNotifier else { return }
         repeat {
-            notifying([.isReady]) { state.withLock { ((), $0.notificationTargets) } }
-        } while state.withLock { state in
+            notifying([.isReady]) { withLock { ((), $0.notificationTargets) } }
+        } while withLock { state in
             defer { told = state.readinessChanges }
             guard state.readinessChanges == told else { return true }
             (state.readinessChanges, state.readinessNotifier) = (0, nil)
@@ -1745,7 +1737,7 @@ extension AnyRequestOperation {
     /// Returns the operation for user code, which may wait for it or make another operation depend on it.
     func handedOut() -> Self {
         #if canImport(FoundationNetworking)
-            if isInternal, state.withLock({ $0.becomeSeen() }) {
+            if isInternal, withLock({ $0.becomeSeen() }) {
                 didChangeValue(forKey: StateKey.isFinished.rawValue)
             }
         #endif
@@ -1765,7 +1757,7 @@ extension AnyRequestOperation {
     }
 
     var whyRunning: String {
-        let (machine, wait) = state.withLock { ($0.machine, $0.followUp?.wait) }
+        let (machine, wait) = withLock { ($0.machine, $0.followUp?.wait) }
         let what =
             switch machine.phase {
             case .abandoned, .finished: "has \(machine.phase.words)"
@@ -1792,7 +1784,7 @@ extension AnyRequestOperation {
     static func names(_ operations: [Operation]) -> String {
         let named = operations.prefix(3).map { operation in
             guard let operation = operation as? AnyRequestOperation else { return operation.description }
-            let (phase, isQueued) = operation.state.withLock { ($0.machine.phase, $0.queueEntry != nil) }
+            let (phase, isQueued) = operation.withLock { ($0.machine.phase, $0.queueEntry != nil) }
             return "\(operation.label) (\(phase == .pending ? isQueued ? "queued" : "not enqueued" : phase.words))"
         }
         let more = operations.count > 3 ? " and \(operations.count - 3) more" : ""

@@ -99,7 +99,7 @@ final class Attempt: TransportClient {
     /// False if the request body cannot be sent again, or if the reader has received part of the response body.
     var canBeRepeated: Bool {
         if case .chunks(let buffer) = rules.destination, buffer.hasDelivered { return false }
-        return operation.state.withLock { $0.nextRequest }?.body?.canRepeat != false
+        return operation.withLock { $0.nextRequest }?.body?.canRepeat != false
     }
 
     var defaults: RequestDefaults { operation.context.defaults }
@@ -167,7 +167,7 @@ extension Attempt {
         guard isCurrent else { return }
         if let failure { return fail(failure) }
         let now = operation.context.clock.now
-        let isWatched = operation.state.withLock { state in
+        let isWatched = operation.withLock { state in
             guard state.machine.currentAttempt == number else { return false }
             state.timings.firstByteMoment = CompactInstant(now)
             // A complete response replaces the old partial file. A later attempt may resume the new one.
@@ -236,7 +236,7 @@ extension Attempt {
         guard let download, let answer else {
             return try rules.destination.makeSink(
                 for: head, limit: rules.memoryLimit(defaults),
-                queue: operation.state.withLock { $0.makeFollowUp().streamQueue }, calls: sinkCalls)
+                queue: operation.withLock { $0.makeFollowUp().streamQueue }, calls: sinkCalls)
         }
         return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
     }
@@ -429,7 +429,7 @@ extension AnyRequestOperation {
             return (policies.sharedRateLimit, detector)
         }
         let fresh = RateLimit(rate, clock: context.clock)
-        let own = state.withLock { state in
+        let own = withLock { state in
             let followUp = state.makeFollowUp()
             followUp.rateLimit = followUp.rateLimit ?? fresh
             return followUp.rateLimit
@@ -439,7 +439,7 @@ extension AnyRequestOperation {
 
     /// Called after each change; the stall detector ignores a report that is older than the last one.
     func noteRunning() {
-        let (transfer, isPaused) = state.withLock { ($0.transfer, $0.machine.transfer.isPaused) }
+        let (transfer, isPaused) = withLock { ($0.transfer, $0.machine.transfer.isPaused) }
         guard let transfer, let watch = transfer.attempt.stallDetector else { return }
         watch.note(isRunning: !isPaused, change: transfer.runningChanges)
     }
@@ -535,10 +535,8 @@ extension Attempt {
 
     private func sample(statusCode: Int?, _ failure: RequestError?) {
         // A lack of descriptors in this process says nothing about the host.
-        guard !isAnswered, failure?.lacksDescriptors != true,
-            let scheduler = operation.state.withLock({ $0.scheduler })
-        else { return }
-        scheduler.sample(from: operation, started: started.instant, statusCode: statusCode, failure: failure)
+        guard !isAnswered, failure?.lacksDescriptors != true else { return }
+        operation.scheduler?.sample(from: operation, started: started.instant, statusCode: statusCode, failure: failure)
     }
 
     func giveAnswer() {
@@ -594,8 +592,7 @@ extension Attempt {
         // A small file that waits for the disk needs no slot.
         let byteCount = completion.exchange.transfer.download.completedBytes
         if download != nil, byteCount <= Download.smallBytes, !DiskSync.isCrowded {
-            let scheduler = operation.state.withLock { $0.scheduler }
-            scheduler?.yieldSlot(operation, isUnsent: false)
+            operation.scheduler?.yieldSlot(operation, isUnsent: false)
         }
         sink.finish { result in
             switch result {

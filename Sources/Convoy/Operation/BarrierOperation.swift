@@ -8,7 +8,7 @@ final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
     private static let queue = DispatchQueue(label: "convoy.barriers", attributes: .concurrent)
     private let block: Locked<(@Sendable () -> Void)?>
 
-    init(_ scheduler: any OperationScheduler, block: @escaping @Sendable () -> Void) {
+    init(_ scheduler: Scheduler, block: @escaping @Sendable () -> Void) {
         self.block = Locked(block)
         super.init(requestPlan: .none, context: scheduler.context, scheduler, isMonitored: false)
         name = "a barrier"

@@ -222,11 +222,11 @@ extension AnyRequestOperation: ExecutorMember {
     func place(_ delivery: Delivery?) -> CallbackPlace { (delivery ?? context.callbacks)?.place ?? .executor }
 
     func onExecutor(_ work: @escaping @Sendable () -> Void) {
-        if state.withLock({ $0.executor.add(work) }) { context.executors(qualityOfService).submit(self) }
+        if withLock({ $0.executor.add(work) }) { context.executors(qualityOfService).submit(self) }
     }
 
     func runExecutor() {
-        while let pieces = state.withLock({ $0.executor.take() }) {
+        while let pieces = withLock({ $0.executor.take() }) {
             for piece in pieces { piece() }
         }
     }

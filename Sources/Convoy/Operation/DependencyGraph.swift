@@ -68,7 +68,7 @@ enum DependencyGraph {
         isMember: Bool = false
     ) -> Connection {
         if operation === dependency { return .cycle([operation]) }
-        let (isInGraph, isAbandoned, error) = dependency.state.withLock { state in
+        let (isInGraph, isAbandoned, error) = dependency.withLock { state in
             (state.joinGraph(), state.machine.phase == .abandoned && state.queueEntry == nil, state.outcome?.error)
         }
         if policy == .fail, let error { return .failed(error) }

@@ -19,6 +19,8 @@ final class ExecutionContext: Sendable {
     let samplesHosts: Bool
     let rateLimit: RateLimit
     let unit: @Sendable () -> Double
+    /// What the manager decides, and the one lock that guards the records of its operations.
+    let schedule: Locked<SchedulerState>
 
     // Starts or cancels operations, and makes, suspends, resumes or cancels tasks, in order, for callers that must not:
     // a transport's thread and a lock's owner. In swift-corelibs-foundation, `cancel()` waits for the loader's queue,
@@ -66,7 +68,8 @@ final class ExecutionContext: Sendable {
         monitors: [any EventMonitor] = [], redirects: RedirectPolicy = .follow, retries: RetryPolicy = .never,
         interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil, cache: (any ResponseCache)? = nil,
         clock: any RequestClock = SystemClock.shared, maxBytesPerSecond: Int64? = nil, samplesHosts: Bool = false,
-        unit: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) }
+        unit: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) },
+        schedule: @autoclosure () -> SchedulerState = SchedulerState(hosts: HostLimits(fixed: .max))
     ) {
         #if canImport(FoundationNetworking)
             _ = Self.timersAreReady
@@ -79,6 +82,7 @@ final class ExecutionContext: Sendable {
         (self.redirects, self.retries, self.interceptors) = (redirects, retries, interceptors)
         (self.cookies, self.clock, self.unit, self.samplesHosts) = (cookies, clock, unit, samplesHosts)
         self.cache = cache?.connection.engine
+        self.schedule = Locked(schedule())
         rateLimit = RateLimit(maxBytesPerSecond, clock: clock)
     }
 }
@@ -88,45 +92,6 @@ extension CookieJar {
         if request.headerFields.contains("Cookie") || request.omittedFields.contains("cookie") { return }
         request.headerFields["Cookie"] = cookieField(for: request.url)
     }
-}
-
-// No method is called under the operation's lock, and each method may call the operation back. A notification carries
-// the number of the change, because notifications may arrive late, twice and in any order.
-protocol OperationScheduler: AnyObject, Sendable {
-    var context: ExecutionContext { get }
-
-    func adopt(_ operation: AnyRequestOperation)
-    /// Whether a started operation may send at once; if not, it requests a slot with ``requeue(_:)``.
-    func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool
-    /// Called when an operation has started that already has a response, from another operation or from the cache.
-    func beginsWithAnswer(_ operation: AnyRequestOperation)
-    func lookUp(
-        _ request: PreparedRequest, for operation: AnyRequestOperation,
-        _ then: @escaping @Sendable ((any CacheExchange)?) -> Void)
-    /// Cancels an operation of an operation queue; no operation gets a slot until shortly after `cancel` has returned.
-    func withholdSlots(for operation: AnyRequestOperation, while cancel: () -> Void)
-    /// Called for an outcome before the start; true if no queue will start the operation, so the caller finishes it.
-    func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool
-    func finished(_ reference: QueueEntryReference, isSettled: Bool)
-    func settled(_ reference: QueueEntryReference)
-
-    func yieldSlot(_ operation: AnyRequestOperation, isUnsent: Bool)
-    func requeue(_ operation: AnyRequestOperation)
-
-    func dependenciesChanged(of operation: AnyRequestOperation, _ reference: QueueEntryReference)
-    func suspensionChanged(
-        of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>)
-    func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>)
-
-    func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason)
-    func sample(
-        from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?)
-    func takeFromRetryBudget() -> Bool
-
-    /// Whether an operation no longer waits in the scheduler: it was handed to the operation queue, has begun or has
-    /// ended.
-    func hasHandedOver(_ operation: AnyRequestOperation) -> Bool
-    func why(_ operation: AnyRequestOperation) -> String
 }
 
 struct QueueEntryReference: @unchecked Sendable {

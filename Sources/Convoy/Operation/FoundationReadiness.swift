@@ -8,7 +8,7 @@ extension AnyRequestOperation {
         // event. The notification needs another thread, because the queue may hold its lock now, or be called on a
         // transport's thread.
         func confirmReadiness() {
-            let isFirst = state.withLock { state in
+            let isFirst = withLock { state in
                 // Another thread notifies now. It notifies once more, because Foundation tests an operation once after
                 // an event, and may have done so with the old value.
                 if let notifier = state.readinessNotifier, notifier != ObjectIdentifier(Thread.current) {
@@ -24,7 +24,7 @@ extension AnyRequestOperation {
             }
             guard isFirst else { return }
             context.taskControl.async { [self] in
-                state.withLock { $0.confirmsReadiness = false }
+                withLock { $0.confirmsReadiness = false }
                 if isInQueue { notifyReadiness() }
             }
         }
@@ -36,10 +36,10 @@ extension AnyRequestOperation {
         final func keepWaitingOperations() {
             // If no queue has read `isReady`, the operation is in no queue. Its waiting operations may already be
             // freed.
-            guard state.withLock({ $0.wasAskedReadiness && !$0.machine.delivery.hasNotifiedEnd }) else { return }
+            guard withLock({ $0.wasAskedReadiness && !$0.machine.delivery.hasNotifiedEnd }) else { return }
             let waiting = FoundationFields.waitingOperations(of: self)
             guard !waiting.isEmpty else { return }
-            let old = state.withLock { state -> [Operation] in
+            let old = withLock { state -> [Operation] in
                 // Foundation's list of waiting operations only grows, so the longer copy contains all entries.
                 guard !state.machine.delivery.hasNotifiedEnd, waiting.count > state.waitingOperations.count else {
                     return []
@@ -58,7 +58,7 @@ extension AnyRequestOperation {
     #else
         func confirmReadiness() {}
         /// On Apple platforms, only a queue reads `isReady`, except the caller.
-        var isInQueue: Bool { state.withLock { $0.wasAskedReadiness } }
+        var isInQueue: Bool { withLock { $0.wasAskedReadiness } }
         func isInQueue(otherThan other: OperationQueue?) -> Bool { other == nil && isInQueue }
     #endif
 

@@ -61,7 +61,7 @@ extension AnyRequestOperation {
     /// A reader that begins after the outcome receives only `.finished`.
     public final var events: Broadcast<RequestEvent> {
         let fresh = BroadcastSource<RequestEvent> { $0.isProgress && $1.isProgress }
-        let (source, end) = state.withLock { state -> (BroadcastSource<RequestEvent>, AnyOutcome?) in
+        let (source, end) = withLock { state -> (BroadcastSource<RequestEvent>, AnyOutcome?) in
             if let source = state.observers?.events { return (source, nil) }
             // The outcome is known, so the broadcast ends with it at once.
             if state.machine.delivery.hasBegun { return (fresh, state.outcome) }
@@ -74,14 +74,14 @@ extension AnyRequestOperation {
 
     func emit(_ event: RequestEvent) {
         // An event that arrives after the outcome is discarded.
-        let isNotifier = state.withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
+        let isNotifier = withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
         if isNotifier { notifyEvents() }
     }
 
     func notifyEvents() {
         while true {
             typealias Registry = CopyOnWrite<ObserverRegistry>
-            let (observers, dropped) = state.withLock { state -> (ObserverRegistry?, Registry?) in
+            let (observers, dropped) = withLock { state -> (ObserverRegistry?, Registry?) in
                 guard let observers = state.observers, !observers.pending.isEmpty else {
                     state.registry?.value.isTelling = false
                     return (nil, state.takeObserversIfOver())
@@ -209,7 +209,7 @@ extension AnyRequestOperation {
             _ keyPath: KeyPath<Operation, Bool> & Sendable, isInitial: Bool,
             _ tell: @escaping @Sendable (AnyRequestOperation) -> Void
         ) -> StateObservation {
-            let identity = state.withLock { state in
+            let identity = withLock { state in
                 state.observing { observers in
                     observers.lastIdentity += 1
                     observers.state.append(.init(identity: observers.lastIdentity, keyPath: keyPath, tell: tell))
@@ -218,7 +218,7 @@ extension AnyRequestOperation {
             }
             if isInitial { tell(self) }
             return StateObservation { [weak self] in
-                let removed = self?.state.withLock { state -> [ObserverRegistry.StateObserver] in
+                let removed = self?.withLock { state -> [ObserverRegistry.StateObserver] in
                     defer { state.registry?.value.state.removeAll { $0.identity == identity } }
                     return state.observers?.state.filter { $0.identity == identity } ?? []
                 }
@@ -228,7 +228,7 @@ extension AnyRequestOperation {
         }
 
         func notifyStateObservers(_ keyPath: KeyPath<Operation, Bool> & Sendable) {
-            let observers = state.withLock { $0.observers?.state ?? [] }
+            let observers = withLock { $0.observers?.state ?? [] }
             for observer in observers where observer.keyPath == keyPath { observer.tell(self) }
         }
     }

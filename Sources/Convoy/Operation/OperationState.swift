@@ -19,7 +19,6 @@ struct OperationState: ~Copyable {
     var execution: ExecutionState?
     @OptionalMoment var queuedMoment: CompactInstant?
 
-    var scheduler: (any OperationScheduler)?
     /// The queue entry, from enqueueing until the operation has finished and its last callback has returned.
     var queueEntry: QueueEntryReference?
 
@@ -45,18 +44,15 @@ struct OperationState: ~Copyable {
     var priority: Versioned<Operation.QueuePriority>
 
     init(
-        requestPlan: RequestPlan, _ scheduler: (any OperationScheduler)? = nil, isMonitored: Bool,
-        isInternal: Bool = false, handlers: [FinishHandler] = []
+        requestPlan: RequestPlan, isMonitored: Bool, isInternal: Bool = false, handlers: [FinishHandler] = []
     ) {
         self.handlers = handlers
         (self.requestPlan, self.isMonitored, isSeen) = (requestPlan, isMonitored, !isInternal || isMonitored)
-        self.scheduler = scheduler
         priority = Versioned(requestPlan.request.priority, version: 1)
     }
 
     struct Beginning: Sendable {
         let started: CompactInstant?
-        let scheduler: (any OperationScheduler)?
         let queueEntry: QueueEntryReference?
         let suspension: Versioned<OperationStateMachine.Suspension>
         let hasSharedAnswer: Bool
@@ -66,8 +62,8 @@ struct OperationState: ~Copyable {
 
     var beginning: Beginning {
         Beginning(
-            started: timings.startedMoment, scheduler: scheduler, queueEntry: queueEntry,
-            suspension: machine.suspension, hasSharedAnswer: followUp?.sharedAnswer != nil,
+            started: timings.startedMoment, queueEntry: queueEntry, suspension: machine.suspension,
+            hasSharedAnswer: followUp?.sharedAnswer != nil,
             cacheExchange: followUp?.cacheExchange, isToBePrepared: prepared == nil)
     }
 
@@ -94,11 +90,11 @@ struct OperationState: ~Copyable {
     // are those for a plain request, which this method prepares if it has no dependencies. With a cache, it prepares
     // nothing, and uses the request that was prepared for the lookup, if there is one.
     mutating func arrive(
-        at scheduler: any OperationScheduler, _ queueEntry: QueueEntryReference, _ now: ContinuousClock.Instant,
+        _ queueEntry: QueueEntryReference, _ now: ContinuousClock.Instant,
         preparing defaults: RequestDefaults? = nil, isStarted: Bool = false
     ) -> Arrival? {
         guard self.queueEntry == nil, isStarted ? machine.isExecuting : machine.isWaitingToStart else { return nil }
-        (self.scheduler, self.queueEntry) = (scheduler, queueEntry)
+        self.queueEntry = queueEntry
         queuedMoment = execution?.timings.startedMoment ?? CompactInstant(now)
         execution?.timings.queuedMoment = queuedMoment
         var arrival = Arrival(
@@ -194,7 +190,6 @@ extension OperationState {
     struct Ending: ~Copyable, Sendable {
         let isEnd: Bool
         let isSettled: Bool
-        let scheduler: (any OperationScheduler)?
         let queueEntry: QueueEntryReference?
         let outcome: AnyOutcome?
         var settledHooks: [@Sendable (AnyOutcome) -> Void] = []
@@ -258,7 +253,7 @@ extension OperationState {
         let settles = event.map { machine.handle(.delivery($0)).settles } ?? false
         guard isEnd || settles else { return nil }
         var ending = Ending(
-            isEnd: isEnd, isSettled: machine.delivery.isSettled, scheduler: scheduler, queueEntry: queueEntry,
+            isEnd: isEnd, isSettled: machine.delivery.isSettled, queueEntry: queueEntry,
             outcome: outcome)
         if settles { swap(&ending.settledHooks, &settledHooks) }
         // Once the operation has finished and its last handler has returned, the manager releases it.
@@ -358,11 +353,11 @@ final class FollowUpState {
 }
 
 extension AnyRequestOperation {
-    var lastRecord: AttemptRecord? { state.withLock { $0.followUp?.records.last } }
+    var lastRecord: AttemptRecord? { withLock { $0.followUp?.records.last } }
 
     /// Stores a closure that stops a timer or an interceptor, or calls it now if there is an outcome.
     func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
-        let isOver = state.withLock { state in
+        let isOver = withLock { state in
             if state.outcome == nil { state.makeFollowUp().callers[caller] = stop }
             return state.outcome != nil
         }

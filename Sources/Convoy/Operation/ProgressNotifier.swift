@@ -113,7 +113,7 @@ extension AnyRequestOperation {
         _ handler: @escaping @Sendable (TransferProgress) -> Void
     ) {
         let notifier = ProgressNotifier(place, every: interval, clock: context.clock, handler)
-        state.withLock { state in
+        withLock { state in
             // No progress follows the outcome. A handler that was added after the outcome would never be released.
             guard !state.machine.delivery.hasBegun else { return }
             state.observing { $0.progress.append(notifier) }
@@ -122,6 +122,6 @@ extension AnyRequestOperation {
 
     /// Nil once the outcome is being delivered: from then on, only `lastCall` reports counts.
     fileprivate var progressBeforeOutcome: TransferProgress? {
-        state.withLock { $0.machine.delivery.hasBegun ? nil : $0.progress }
+        withLock { $0.machine.delivery.hasBegun ? nil : $0.progress }
     }
 }

@@ -48,7 +48,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     }
 
     convenience init(
-        _ request: Request<Output>, of scheduler: any OperationScheduler, isInternal: Bool = false,
+        _ request: Request<Output>, of scheduler: Scheduler, isInternal: Bool = false,
         onFinish handler: (@Sendable (Result) -> Void)? = nil
     ) {
         let context = scheduler.context
@@ -71,7 +71,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///
     /// It is stored before `isFinished` turns true, and never changes.
     public var result: Result? {
-        guard let outcome = state.withLock({ $0.outcome }) else { return nil }
+        guard let outcome = withLock({ $0.outcome }) else { return nil }
         return Self.typed(outcome)
     }
 
@@ -129,7 +129,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///
     /// - Thread: any.
     public override func copy() -> RequestOperation<Output> {
-        let (requestPlan, prepared, scheduler) = state.withLock { ($0.requestPlan, $0.prepared, $0.scheduler) }
+        let (requestPlan, prepared) = withLock { ($0.requestPlan, $0.prepared) }
         return RequestOperation(
             requestPlan: requestPlan ?? .released(Output.self, of: prepared), context: context, scheduler)
     }
@@ -193,7 +193,7 @@ extension RequestOperation {
     public func startAndWait(
         in mode: RunLoop.Mode = .default, timeout: Duration? = nil
     ) throws(RequestError) -> Response<Output> {
-        if state.withLock({ $0.queueEntry == nil }) { start() }
+        if withLock({ $0.queueEntry == nil }) { start() }
         let loop = RunLoop.current
         let began = ContinuousClock.now
         // A loop without a source returns at once. This timer keeps it asleep for the requested time.
@@ -202,7 +202,7 @@ extension RequestOperation {
         defer { anchor.invalidate() }
         var toldAt: ContinuousClock.Instant?
         while true {
-            let delivery = state.withLock { $0.machine.delivery }
+            let delivery = withLock { $0.machine.delivery }
             let (isDelivering, isSettled) = (delivery.hasBegun, delivery.isSettled)
             // Callbacks that are due on this loop may still run. After 250 ms the method returns, even if callbacks
             // elsewhere are running.
@@ -345,7 +345,7 @@ extension RequestOperation: TypedDependency {
     /// The response; the link fails if there is none.
     public var input: DependencyInput<Response<Output>> {
         DependencyInput(self) { () throws(RequestError) in
-            guard let outcome = self.state.withLock({ $0.outcome }) else { throw self.hasNoResult }
+            guard let outcome = self.withLock({ $0.outcome }) else { throw self.hasNoResult }
             return try Self.response(in: outcome)
         }
     }

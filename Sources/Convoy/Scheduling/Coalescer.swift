@@ -134,7 +134,7 @@ struct Coalescer {
 extension Scheduler {
     /// Makes an operation with a known request share an equal transfer; false if the operation must send its request.
     func share(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) -> Bool {
-        let given = operation.state.withLock { state in
+        let given = operation.withLock { state in
             state.followUp?.sharedAnswer == nil
                 ? state.requestPlan?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
         }
@@ -191,13 +191,13 @@ extension Scheduler {
         case .failure(let error):
             guard change(operation, { $1.shares(key) }) == true else { return }
             guard error.code == .cancelled else {
-                operation.state.withLock { if $0.outcome == nil { $0.progress = progress } }
+                operation.withLock { if $0.outcome == nil { $0.progress = progress } }
                 return operation.conclude(AnyOutcome(error: error, failedAttempts: error.attempts))
             }
             operation.conclude(.cancelled, "the transfer that it shared was cancelled")
         case .success(let answer):
             let suspension = operation.suspension
-            operation.state.withLock { state in
+            operation.withLock { state in
                 state.makeFollowUp().share(answer)
                 state.progress = progress
             }
@@ -206,7 +206,7 @@ extension Scheduler {
             } else {
                 // The operation no longer waits for this transfer. If it has not started, it drops the response, and
                 // requests one again when it is ready.
-                operation.state.withLock { state in
+                operation.withLock { state in
                     if state.machine.phase == .pending { state.followUp?.sharedAnswer = nil }
                 }
             }

@@ -6,7 +6,7 @@ import Foundation
 // only operations that are ready and have a slot. Foundation rescans every operation that is not ready on every event,
 // which makes long chains quadratic. A caller's queue receives every operation at once, so that the guarantees of that
 // queue apply.
-final class Scheduler: OperationScheduler {
+final class Scheduler: Sendable {
     private static let inlineStartLimit = 64
 
     let queue: OperationQueue
@@ -14,17 +14,15 @@ final class Scheduler: OperationScheduler {
     private let startQueue: DispatchQueue
     let ownQueue: ManagerQueue?
     let context: ExecutionContext
-    let state: Locked<SchedulerState>
+    var state: Locked<SchedulerState> { context.schedule }
     /// The batches and similar producers that have not ended.
     let producers = Locked<[ObjectIdentifier: any Producer]>([:])
 
     init(
-        queue: OperationQueue, ownQueue: ManagerQueue?, startQueue: DispatchQueue, context: ExecutionContext,
-        _ state: SchedulerState
+        queue: OperationQueue, ownQueue: ManagerQueue?, startQueue: DispatchQueue, context: ExecutionContext
     ) {
         (self.queue, self.ownQueue, self.startQueue) = (queue, ownQueue, startQueue)
         self.context = context
-        self.state = Locked(state)
         ownQueue?.follow(self)
     }
 
@@ -40,8 +38,8 @@ final class Scheduler: OperationScheduler {
         let now = context.clock.now
         let (defaults, isPlain) = (context.defaults, operation.isPlain)
         guard
-            var arrival = operation.state.withLock({ state in
-                state.arrive(at: self, reference, now, preparing: isPlain ? defaults : nil, isStarted: isStarted)
+            var arrival = operation.withLock({ state in
+                state.arrive(reference, now, preparing: isPlain ? defaults : nil, isStarted: isStarted)
             })
         else { return isStarted ? nil : refuseFinished(operation) }
         if arrival.isWatched { operation.emit(.queued) }
@@ -66,7 +64,7 @@ final class Scheduler: OperationScheduler {
     /// Refuses an operation that this manager has not made; the operation fails, unless its own manager has it.
     private func refuseForeign(_ operation: AnyRequestOperation) -> RequestError {
         let message = "nothing was sent: this manager did not make the operation; make it with its operation(_:)"
-        if operation.state.withLock({ $0.queueEntry == nil }) {
+        if operation.withLock({ $0.queueEntry == nil }) {
             operation.conclude(.invalidRequest, message, onlyBeforeStart: true)
             // Nothing else would finish it if no queue has it.
             if !operation.isInQueue { operation.start() }
@@ -112,7 +110,7 @@ final class Scheduler: OperationScheduler {
     }
 
     func reference(of operation: AnyRequestOperation) -> QueueEntryReference? {
-        operation.state.withLock { $0.scheduler === self ? $0.queueEntry : nil }
+        operation.scheduler === self ? operation.withLock { $0.queueEntry } : nil
     }
 
     /// Passes an event of an operation to the state; nil if the operation has no queue entry.
@@ -347,7 +345,7 @@ extension Scheduler {
             if view.running >= view.limit { return "waits for a slot: \(view.running) running, the limit" }
             return "waits for \(view.host): \(view.runningThere) running there, its limit\(learned)"
         case .dispatched, .inQueue:
-            guard operation.state.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
+            guard operation.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
             return whyNotStarted(operation)
         case .ended: return operation.whyFinished
         }
@@ -387,7 +385,7 @@ extension Scheduler {
             if let wish = operation.prepare() { self.awaitSlot(operation, wish) }
         }
         // Building a chain's link is user code, and checking a file may be slow.
-        let isFast = operation.state.withLock { ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }
+        let isFast = operation.withLock { ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }
         if isFast { prepare() } else { operation.onExecutor(prepare) }
     }
 
@@ -469,7 +467,7 @@ extension Scheduler {
     }
 
     func requeue(_ operation: AnyRequestOperation) {
-        let wish = operation.state.withLock { $0.wish(in: context, hasBegun: true) }
+        let wish = operation.withLock { $0.wish(in: context, hasBegun: true) }
         // An operation without a queue entry waits for no slot.
         guard let wish, wish.queueEntry != nil else { return operation.resumeAttempt() }
         awaitSlot(operation, wish)
@@ -528,7 +526,7 @@ extension Scheduler {
     private func queue(
         _ operation: AnyRequestOperation, _ wish: OperationState.Wish, answeredBy answer: (any CacheExchange)?
     ) {
-        operation.state.withLock { state in
+        operation.withLock { state in
             let isKept = answer != nil && state.outcome == nil
             if isKept || state.followUp != nil { state.makeFollowUp().cacheExchange = isKept ? answer : nil }
         }
@@ -541,7 +539,7 @@ extension Scheduler {
         _ request: PreparedRequest, for operation: AnyRequestOperation,
         _ then: @escaping @Sendable ((any CacheExchange)?) -> Void
     ) {
-        guard let engine = context.cache, let core = operation.state.withLock({ $0.requestPlan?.core }) else {
+        guard let engine = context.cache, let core = operation.withLock({ $0.requestPlan?.core }) else {
             return then(nil)
         }
         let query = query(request, core)
@@ -600,7 +598,7 @@ extension Scheduler {
     /// The next attempt as a cache query; nil if the cache must not be used or interceptors have yet to adapt the
     /// request.
     private func nextQuery(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) -> CacheQuery? {
-        let given = operation.state.withLock { state -> (PreparedRequest, RequestCore)? in
+        let given = operation.withLock { state -> (PreparedRequest, RequestCore)? in
             guard let core = state.requestPlan?.core, state.outcome == nil,
                 state.followUp?.lostStoredAnswer != true,
                 let request = state.followUp?.adapted ?? (wish.asksInterceptors ? nil : state.nextRequest)
@@ -620,7 +618,7 @@ extension Scheduler {
 
     /// Validates a stale response in the background, while an operation uses it (RFC 5861, section 3).
     private func refresh(_ query: CacheQuery, _ exchange: any CacheExchange, for operation: AnyRequestOperation) {
-        let given = operation.state.withLock { ($0.requestPlan?.core, $0.followUp?.hasLeftOrigin == true) }
+        let given = operation.withLock { ($0.requestPlan?.core, $0.followUp?.hasLeftOrigin == true) }
         guard var core = given.0 else { return exchange.refreshEnded() }
         let request = exchange.refreshRequest
         (core.url, core.headerFields) = (request.url, request.headerFields)
@@ -657,7 +655,7 @@ extension Scheduler {
         var prepared: PreparedRequest?
         if !isCancelled, let response = storedResponse(to: request, from: cache, &prepared) { return response }
         let operation = RequestOperation(request, of: self, isInternal: true)
-        if let prepared { operation.state.withLock { $0.prepared = prepared } }
+        if let prepared { operation.withLock { $0.prepared = prepared } }
         if isCancelled { operation.cancel() }
         enqueue(operation)
         return try await operation.response()

@@ -39,8 +39,8 @@ struct SchedulerState {
     }
 
     init(
-        limit: Int, hosts: HostLimits, _ prioritization: RequestPrioritization = .fifo, rate: RequestRate? = nil,
-        retryBudget: RetryBudgetState, queue: QueueKind = .own
+        limit: Int = .max, hosts: HostLimits, _ prioritization: RequestPrioritization = .fifo,
+        rate: RequestRate? = nil, retryBudget: RetryBudgetState = RetryBudgetState(.unlimited), queue: QueueKind = .own
     ) {
         (self.limit, self.retryBudget, queueKind) = (max(1, limit), retryBudget, queue)
         queues = HostQueues(limits: hosts, prioritization, rate: rate)

@@ -53,14 +53,14 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     public typealias Result = Swift.Result<Output, RequestError>
 
     private let members: Locked<GroupState>
-    private let scheduler: Scheduler
+    private let manager: Scheduler
 
     convenience init(
-        named name: String, _ scheduler: Scheduler, isManaged: Bool = true,
+        named name: String, _ scheduler: Scheduler, isAdopted: Bool = true,
         _ work: @escaping @Sendable (OperationGroup) async throws -> Output
     ) {
         self.init(
-            named: name, scheduler, isManaged,
+            named: name, scheduler, isAdopted,
             erased: { group in
                 do { return GroupValue(try await work(group)) } catch {
                     return AnyOutcome(error: Self.failure(error).with(RequestSummary(text: group.operation.label)))
@@ -69,11 +69,10 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     }
 
     private init(
-        named name: String?, _ scheduler: Scheduler, _ isManaged: Bool = true, erased work: @escaping GroupState.Work
+        named name: String?, _ scheduler: Scheduler, _ isAdopted: Bool = true, erased work: @escaping GroupState.Work
     ) {
-        self.scheduler = scheduler
-        members = Locked(GroupState(work))
-        super.init(requestPlan: .none, context: scheduler.context, isManaged ? scheduler : nil)
+        (members, manager) = (Locked(GroupState(work)), scheduler)
+        super.init(requestPlan: .none, context: scheduler.context, scheduler, isAdopted: isAdopted)
         self.name = name
         whenSettled { [members] _ in withExtendedLifetime(members.withLock { $0.end() }) {} }
     }
@@ -81,7 +80,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     /// The outcome; nil until the group has finished.
     ///
     /// It is set before `isFinished` becomes true and never changes.
-    public var result: Result? { state.withLock { $0.outcome }.map { Self.typed($0) } }
+    public var result: Result? { withLock { $0.outcome }.map { Self.typed($0) } }
 
     /// Adds a handler for the outcome.
     ///
@@ -133,7 +132,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
                     """
                 return AnyOutcome(error: RequestError(.invalidRequest, message, request: group.operation.label))
             }
-        return GroupOperation(named: name, scheduler, erased: work)
+        return GroupOperation(named: name, manager, erased: work)
     }
 
     static func typed(_ outcome: AnyOutcome) -> Result {
@@ -151,7 +150,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 
     // MARK: Running
 
-    private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: scheduler) }
+    private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: manager) }
 
     override func begin(_: OperationState.Beginning) {
         // A group that was stopped before this call does not call its function.

@@ -98,7 +98,7 @@ extension AnyRequestOperation {
     func ending<Value>(with read: () throws(RequestError) -> Value) throws(RequestError) -> Value {
         let isCancelled = Task.isCancelled
         if isCancelled { cancel() }
-        let outcome = state.withLock { $0.outcome?.error }
+        let outcome = withLock { $0.outcome?.error }
         if let outcome, [.cancelled, .deadlineExceeded].contains(outcome.code) { throw outcome }
         if isCancelled {
             throw RequestError(.cancelled, "the task that reads it was cancelled").with(request?.summary)

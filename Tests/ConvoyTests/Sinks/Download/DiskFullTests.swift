@@ -144,7 +144,7 @@
                 await openDescriptorsOfDispatch()
                 Self.limit(RLIMIT_NOFILE, to: 0)
                 let gate = DispatchSemaphore(value: 0)
-                let download = try #require(operation.state.withLock { $0.followUp?.download })
+                let download = try #require(operation.withLock { $0.followUp?.download })
                 download.executor.async { gate.wait() }
                 exchange.answer(200, headerFields: ["ETag": "\"1\""], body: Data(count: 1_500_000))
                 gate.signal()

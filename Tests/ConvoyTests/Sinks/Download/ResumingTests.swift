@@ -544,18 +544,18 @@ import Testing
         let (server, sending, first) = await hold(pausesInPlace: false)
         let operation = sending.operation
         first.respond(ResponseHead(statusCode: 200, headerFields: ["ETag": "\"v1\""], expectedBytes: 300_000))
-        let download = try #require(operation.state.withLock { $0.followUp?.download })
+        let download = try #require(operation.withLock { $0.followUp?.download })
         // The semaphore simulates a slow disk.
         let gate = DispatchSemaphore(value: 0)
         download.executor.async { gate.wait() }
         Thread { first.send(Self.old.prefix(100_000)) }.start()
         await look {
-            operation.state.withLock { $0.transfer }?.attempt.receiving.withLock { $0.isBusy } == true
+            operation.withLock { $0.transfer }?.attempt.receiving.withLock { $0.isBusy } == true
         }
-        let begun = operation.state.withLock { $0.timings.attemptStarted }
+        let begun = operation.withLock { $0.timings.attemptStarted }
         operation.suspend()
         operation.resume()
-        #expect(operation.state.withLock { $0.timings.attemptStarted } == begun)
+        #expect(operation.withLock { $0.timings.attemptStarted } == begun)
         gate.signal()
         try await expectContinued(sending, of: server)
     }
