@@ -27,30 +27,6 @@ private struct Diagram {
 
 /// Compares the diagrams of the pages, drawn by `.ci/diagrams`, with the code.
 @Suite struct DiagramTests {
-    private static func name(_ phase: OperationStateMachine.Phase) -> String {
-        String("\(phase)".prefix { $0 != "(" })
-    }
-
-    /// Sends every event to the state machine in every stage of `OperationStages`.
-    @Test func theArrowsBetweenPhasesAreThoseOfTheStateMachine() {
-        var arrows: Set<Diagram.Arrow> = []
-        var phases: Set<String> = []
-        for way in OperationStages.ways {
-            let before = OperationStages.machine(way.name)
-            phases.insert(Self.name(before.phase))
-            for (_, event) in OperationStages.events {
-                var after = before
-                _ = after.handle(event)
-                let arrow = Diagram.Arrow(from: Self.name(before.phase), to: Self.name(after.phase))
-                if arrow.from != arrow.to { arrows.insert(arrow) }
-            }
-        }
-        let diagram = Diagram(LibrarySources.text("Sources/Convoy/Convoy.docc/Resources/operation.svg"))
-        #expect(phases.count == 8)
-        #expect(diagram.states == phases)
-        #expect(diagram.arrows.symmetricDifference(arrows).sorted() == [])
-    }
-
     /// Classifies each status code with and without a partial file, and with each `Content-Range`.
     @Test func theArrowsOfADownloadAreThoseOfItsAnswers() {
         func part(of total: Int64?) -> ResumePoint? {

@@ -208,7 +208,7 @@ final class BatchRun: Producer {
     // (``Scheduler/readAhead``); the caller then calls ``waitForRoom()``.
     func take(_ operation: AnyRequestOperation) -> Bool? {
         guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
-        guard count < SchedulerState.minReadAhead || count < scheduler.readAhead else { return nil }
+        guard count < Schedule.minReadAhead || count < scheduler.readAhead else { return nil }
         // A member that finishes at once may stop the batch. If the batch knows the task that runs this code
         // (`isPulled`), a stop also cancels that task. So it suffices to ask whether the task is cancelled, without the
         // lock.
@@ -820,7 +820,7 @@ extension RequestManager {
         batch.run.pull(
             with: Task { [scheduler] in
                 // After a shutdown, the batch does not wait for the source, which might never give a request.
-                if scheduler.state.withLock({ $0.isShutDown }) {
+                if scheduler.schedule.withLock({ $0.isShutDown }) {
                     return batch.run.endSource(RequestError(.managerShutDown, Scheduler.shutDownReason))
                 }
                 do {

@@ -236,7 +236,7 @@ extension RequestManager.Configuration {
 extension ExecutionContext {
     convenience init(
         _ configuration: RequestManager.Configuration,
-        _ schedule: @autoclosure () -> SchedulerState = SchedulerState(hosts: HostLimits(fixed: .max))
+        _ schedule: @autoclosure () -> Schedule = Schedule()
     ) {
         self.init(
             transport: configuration.waitingTransport, defaults: configuration.defaults,

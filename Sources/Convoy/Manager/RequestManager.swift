@@ -83,7 +83,7 @@ public final class RequestManager: Sendable {
             queue: queue, ownQueue: ownQueue, startQueue: startQueue,
             context: ExecutionContext(
                 configuration,
-                SchedulerState(
+                Schedule(
                     limit: min(configuration.maxConcurrentOperationCount, Self.descriptorSlots),
                     hosts: configuration.limits, configuration.prioritization, rate: configuration.requestRate,
                     retryBudget: RetryBudgetState(configuration.retryBudget),
@@ -114,9 +114,9 @@ public final class RequestManager: Sendable {
     /// At first it is at most half of the file descriptors that are free when the manager is made; a new value has no
     /// such limit. A change takes effect at once. Running operations continue.
     public var maxConcurrentOperationCount: Int {
-        get { scheduler.state.withLock { $0.limit } }
+        get { scheduler.schedule.withLock { $0.limit } }
         set {
-            scheduler.state.withLock { $0.limit = max(1, newValue) }
+            scheduler.schedule.withLock { $0.limit = max(1, newValue) }
             scheduler.pump()
             scheduler.limitHasChanged()
         }
@@ -128,7 +128,7 @@ public final class RequestManager: Sendable {
     ///
     /// Running attempts continue, but a redirect or a retry waits. Cancellation is still reported at once.
     public var isSuspended: Bool {
-        get { scheduler.state.withLock { $0.isSuspended } }
+        get { scheduler.schedule.withLock { $0.isSuspended } }
         set {
             // The queue delays operations that it has received and not started yet.
             queue.isSuspended = newValue

@@ -1,4 +1,4 @@
-// The operation: its state guarded by one lock, and the overrides that Foundation calls.
+// The operation: what Foundation and the caller call, and what follows outside the lock.
 import Foundation
 import Synchronization
 
@@ -11,11 +11,11 @@ import Synchronization
 /// Only the library makes subclasses: ``RequestOperation``, and ``GroupOperation`` for work of many requests.
 ///
 /// ## Concurrency
-/// Every member may be used from any thread. One lock guards the state. It is never held while Foundation, a task, an
+/// Every member may be used from any thread. One lock of the manager guards the state. It is never held while Foundation, a task, an
 /// observer or a callback is called, so all of them may call back into the operation.
 public class AnyRequestOperation: Operation, @unchecked Sendable {
-    // @unchecked: `Operation` forces it. `record` is used under the lock of the manager, and `quality` is atomic. `node`, `isReleased` and
-    // `releasedFailure` are used under the lock of `DependencyGraph`, or in `deinit`. The rest is constant.
+    // @unchecked: `Operation` forces it. `record` is used under the lock of the manager, or in `deinit`. `quality` is
+    // atomic. The rest is constant.
 
     let context: ExecutionContext
     let mayIntercept: Bool
@@ -28,14 +28,13 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// Whether the operation is a group or a barrier, which sends nothing itself and needs no slot.
     let isGroup: Bool
     private let quality: Atomic<Int8>
-    var isReleased = false
-    @exclusivity(unchecked) private final var record: OperationState
+    // `@exclusivity(unchecked)` is safe, because the lock of the manager excludes other accesses. Only `withLock` and
+    // `Schedule` use the record.
+    @exclusivity(unchecked) final var record: OperationRecord
     /// The manager's scheduler; nil if the operation has no manager.
     let scheduler: Scheduler?
     /// Whether the manager schedules the operation from its start on, if it was not enqueued.
     let isAdopted: Bool
-    var node: DependencyNode?
-    var releasedFailure: RequestError?
 
     init(
         requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: Scheduler? = nil, isAdopted: Bool = true,
@@ -59,7 +58,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         isPlain =
             sends && !intercepts && !hasDeadline && box?.policies.isCoalesced != true && !mayWait
             && box?.policies.exclusion == nil
-        record = OperationState(
+        record = OperationRecord(
             requestPlan: requestPlan, isMonitored: isMonitored && !context.monitors.isEmpty, isInternal: isInternal,
             handlers: handlers)
         quality = Atomic(Int8(truncatingIfNeeded: (box?.policies.qualityOfService ?? .default).rawValue))
@@ -71,12 +70,29 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         if !isInternal || priority != .normal { super.queuePriority = priority }
     }
 
-    /// The lock of the manager guards the records of all its operations.
     @inline(__always)
     final func withLock<Result: Sendable & ~Copyable, Failure: Error>(
-        _ body: (inout OperationState) throws(Failure) -> Result
+        _ body: (inout OperationRecord) throws(Failure) -> Result
     ) throws(Failure) -> Result {
         try context.schedule.withLock { _ throws(Failure) in try body(&record) }
+    }
+
+    /// Changes the schedule and the record, then starts the operations that may start.
+    @discardableResult
+    func schedule<Result: Sendable & ~Copyable>(
+        at now: ContinuousClock.Instant? = nil, _ change: (inout Schedule) -> Result
+    ) -> Result {
+        if let scheduler { scheduler.changing(at: now, change) } else { context.schedule.withLock(change) }
+    }
+
+    func perform(_ effects: Schedule.Effects) {
+        if effects.launches { launchWithoutBlocking() }
+        if effects.adjusts { adjustTask() }
+        if let scheduler {
+            scheduler.perform(effects, for: self)
+        } else if effects.prepares, prepare() {
+            perform(context.schedule.withLock { $0.prepared(self) })
+        }
     }
 
     var pausesInPlace: Bool { context.pausesInPlace }
@@ -84,9 +100,9 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     deinit {
         // Links of a chain that never ran retain each other by dependencies and builders. They are released one by
         // one, because nested releases would overflow the stack.
-        guard node != nil || isLink else { return }
-        var links: [AnyObject] = node.map { [$0] } ?? []
-        node = nil
+        guard record.edges != nil || isLink else { return }
+        var links: [AnyObject] = record.edges.map { [$0] } ?? []
+        record.edges = nil
         if let requestPlan = record.requestPlan, requestPlan.build != nil {
             links.append(requestPlan)
             record.requestPlan = nil
@@ -108,45 +124,43 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// - Thread: any.
     public final override func addDependency(_ dependency: Operation) {
-        guard let dependency = dependency as? AnyRequestOperation else { return addForeignDependency(dependency) }
+        guard let dependency = dependency as? AnyRequestOperation else { return connect(toForeign: dependency) }
         addDependency(dependency, onFailure: .ignore)
     }
 
     /// Removes a dependency; an operation that is no dependency is ignored.
     public final override func removeDependency(_ dependency: Operation) {
-        if DependencyGraph.disconnect(self, from: dependency) { dependenciesChanged() }
+        disconnect(from: dependency)
     }
 
     /// The dependencies that were added; empty once the operation has finished.
     public final override var dependencies: [Operation] {
-        DependencyGraph.dependencies(of: self).filter { !($0 is BarrierOperation) }
+        withLock { $0.edges?.dependencies ?? [] }.filter { !($0 is BarrierOperation) }
     }
 
     /// Always true.
     public final override var isAsynchronous: Bool { true }
     /// Whether the operation has been started and has not finished.
-    public final override var isExecuting: Bool { withLock { $0.machine.isExecuting } }
+    public final override var isExecuting: Bool { withLock { $0.isExecuting } }
     /// Whether the operation has finished, with any outcome; the outcome is stored first.
-    public final override var isFinished: Bool { withLock { $0.machine.isFinished } }
+    public final override var isFinished: Bool { withLock { $0.isFinished } }
 
     /// Whether all dependencies have finished, or an outcome is known without them.
     public final override var isReady: Bool {
         // The mark is set before `isReady` is read, so that every later change is notified. A cancelled operation also
         // waits for barriers. In swift-corelibs-foundation, a finishing barrier dereferences a pointer to each
         // operation that was added after it. An operation that had run before could be freed by then.
-        let (isUnblocked, wasUnready) = withLock { state in
-            state.wasAskedReadiness = true
-            return (state.isUnblocked, state.wasUnready)
+        let (isBlocked, wasUnready) = withLock { record in
+            record.wasAskedReadiness = true
+            return (record.isBlocked, record.wasUnready)
         }
-        if super.isReady {
-            guard !isUnblocked, isBlocked else {
-                if wasUnready { confirmReadiness() }
-                return true
-            }
+        if super.isReady, !isBlocked {
+            if wasUnready { confirmReadiness() }
+            return true
         }
         // Another thread may have made the operation ready since, so the value is read again. Otherwise Foundation
         // would store the old value after the new one.
-        let isReady = super.isReady && !isBlocked
+        let isReady = super.isReady && !withLock { $0.isBlocked }
         if !isReady { withLock { $0.wasUnready = true } }
         return isReady
     }
@@ -164,54 +178,31 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {
-        var (effects, beginning) = claimStart(mayBeBlocked: true)
-        if effects.looksAtGraph {
-            if DependencyGraph.isBlocked(self), scheduler?.hasHandedOver(self) != true {
-                conclude(
-                    .invalidRequest, "nothing was sent: it was started before its dependencies had finished",
-                    onlyBeforeStart: true)
-            }
-            (effects, beginning) = claimStart(mayBeBlocked: false)
+        // The cached response may have become stale while the operation waited.
+        let exchange = context.cache == nil ? nil : withLock { $0.followUp?.cacheExchange }
+        let hasAnswer = exchange?.stillAnswers == true
+        var beginning = claimStart(hasAnswer: hasAnswer)
+        if case .isBlocked = beginning {
+            conclude(
+                .invalidRequest, "nothing was sent: it was started before its dependencies had finished",
+                onlyBeforeStart: true)
+            beginning = claimStart(hasAnswer: hasAnswer)
         }
-        if effects.begins {
-            if beginning.queueEntry == nil, isAdopted, let scheduler {
-                scheduler.adopt(self)
-                beginning = withLock { $0.beginning }
-            }
-            begin(beginning)
+        switch beginning {
+        case .none, .isBlocked: break
+        case .finishes: finish(wasExecuting: false)
+        case .begins(let arrival):
+            if mayHaveDeadline { armDeadline() }
+            if arrival.notifiesEvents { notifyEvents() }
+            if arrival.effects.isRefused { return perform(arrival.effects) }
+            if isGroup { begin() }
+            if arrival.freesSlot { scheduler?.pump() }
+            perform(arrival.effects)
         }
-        if effects.finishes { finish(wasExecuting: false) }
     }
 
-    func begin(_ beginning: OperationState.Beginning) {
-        if beginning.isToBePrepared, isLink {
-            // Building a chain's link is user code and may be slow.
-            return onExecutor { if self.prepare() != nil { self.begin(self.withLock { $0.beginning }) } }
-        }
-        if beginning.isToBePrepared, prepare() == nil { return }
-        if mayHaveDeadline { armDeadline() }
-        // The cached response may have become stale while the operation waited.
-        let hasAnswer = beginning.hasSharedAnswer || beginning.cacheExchange?.stillAnswers == true
-        if hasAnswer {
-            scheduler?.beginsWithAnswer(self)
-        } else if let scheduler, let queueEntry = beginning.queueEntry,
-            !scheduler.begins(queueEntry, beginning.suspension)
-        {
-            let waits = withLock { state in
-                state.followUp?.wait = .slot
-                return state.machine.handle(.putOff(attempt: 1)).isTaken
-            }
-            if waits { scheduler.requeue(self) }
-            return
-        }
-        if asksInterceptors {
-            onExecutor { self.launch(1) }
-        } else if hasAnswer {
-            launch(1)
-        } else {
-            send(1, at: beginning.isToBePrepared || isLink ? nil : beginning.started)
-        }
-    }
+    /// A group or a barrier has been started.
+    func begin() {}
     /// Stores an outcome to finish with it later; false if the operation finishes at once.
     func postpones(_ outcome: AnyOutcome) -> Bool { false }
     func suspensionChanged() {}
@@ -237,7 +228,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             keepWaitingOperations()
             // `super.cancel()` is not called: in swift-corelibs-foundation it removes all dependencies, even barriers.
             let tells = withLock { state in
-                guard !state.isCancelled, !state.machine.isFinished else { return false }
+                guard !state.isCancelled, !state.isFinished else { return false }
                 state.isCancelled = true
                 return state.isObserved
             }
@@ -275,14 +266,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
 
     /// The priority in the queue; a change takes effect while the operation waits.
     public final override var queuePriority: Operation.QueuePriority {
-        get { withLock { $0.priority.value } }
+        get { withLock { $0.priority } }
         set {
-            let priority = withLock { state in
-                state.priority.change(to: newValue)
-                return state.priority
-            }
+            let effects = schedule { $0.setPriority(newValue, of: self) }
             super.queuePriority = newValue
-            scheduler?.priorityChanged(of: self, to: priority)
+            perform(effects)
         }
     }
 
@@ -330,7 +318,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     ///
     /// The name is that of ``Request/named(_:)``, unless the operation's own `name` is set. Until its request has been
     /// built, a chain's link without a name is labelled by its dependency.
-    public final override var description: String { "\(label) (\(withLock { $0.machine.phase }.words))" }
+    public final override var description: String { "\(label) (\(withLock { $0.words }))" }
 }
 
 extension AnyRequestOperation {
@@ -344,7 +332,7 @@ extension AnyRequestOperation {
     public var error: RequestError? { withLock { $0.outcome?.error } }
 
     /// The number of the running attempt, from 1; nil if none is running.
-    public var attempt: Int? { withLock { $0.machine.currentAttempt } }
+    public var attempt: Int? { withLock { $0.currentAttempt } }
 
     /// A record of each attempt so far, in order.
     ///
@@ -410,26 +398,23 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    private static let bridges = OperationQueue()
-
     /// Adds a dependency with a policy for its failure.
     ///
     /// If it is added twice, it counts once with the stricter policy, which is ``DependencyPolicy/fail``.
     ///
     /// Adding a dependency to an operation that has started or has an outcome has no effect. A dependency that would
     /// close a cycle is not added. This operation then fails with `.dependencyCycle`, or the dependency does if this
-    /// operation is a barrier. The message names the cycle.
+    /// operation is a barrier. The message names the cycle. If threads close a cycle at the same time, at least one of
+    /// their dependencies is not added.
     ///
     /// - Thread: any.
     /// - Complexity: O(1) if this operation has no dependents, or the dependency has no dependencies.
     public final func addDependency(_ dependency: AnyRequestOperation, onFailure policy: DependencyPolicy) {
-        guard joinsGraph() else { return }
-        switch DependencyGraph.connect(self, to: dependency, policy: policy) {
-        case .met: break
-        case .waiting: dependenciesChanged()
+        switch connect(to: dependency, policy: policy) {
+        case .waiting, .met: break
         case .failed(let error):
             // The dependency has already failed. No edge was made, so this operation fails now.
-            let reason = DependencyGraph.FailureReason(dependency, error)
+            let reason = FailureReason(dependency, error)
             dependencyFailed(reason.message, reason.root)
         case .cycle(let members):
             // A barrier always runs. The dependency, which waits for the barrier, fails instead.
@@ -446,38 +431,8 @@ extension AnyRequestOperation {
         return "\(label) would wait for itself: \(names[0]) waits for \(links)"
     }
 
-    /// A `BlockOperation`, called the bridge, depends on the dependency and notifies the graph when it has finished.
-    func addForeignDependency(_ dependency: Operation) {
-        guard joinsGraph(), DependencyGraph.connect(self, toForeign: dependency) else { return }
-        dependenciesChanged()
-        let bridge = BlockOperation { [weak self, weak dependency] in
-            guard let self, let dependency else { return }
-            DependencyGraph.foreignFinished(dependency, for: self)
-        }
-        bridge.addDependency(dependency)
-        Self.bridges.addOperation(bridge)
-    }
-
-    var isBlocked: Bool { !withLock { $0.isUnblocked } && DependencyGraph.isBlocked(self) }
-
-    // False if it has started or has an outcome. The caller makes the edge after the mark, so a manager that enqueues
-    // the operation in between cannot miss the edge.
-    private func joinsGraph() -> Bool {
-        withLock { state in
-            guard state.machine.phase == .pending else { return false }
-            state.hasEdges = true
-            return true
-        }
-    }
-
-    func dependenciesChanged() {
-        let (queueEntry, notifiesReadiness) = withLock { ($0.queueEntry, $0.notifiesReadiness) }
-        if notifiesReadiness { notifyReadiness() }
-        if let scheduler, let queueEntry { scheduler.dependenciesChanged(of: self, queueEntry) }
-    }
-
     func dependencyFailed(_ message: String, _ root: any Error) {
-        guard let caption = withLock({ $0.machine.phase == .pending ? $0.caption : nil }) else { return }
+        guard let caption = withLock({ $0.isPending ? $0.caption : nil }) else { return }
         let summary = name.map { RequestSummary(text: $0.oneLine) } ?? caption.summary
         let error = RequestError(
             .dependencyFailed, message, summary: summary ?? RequestSummary(text: caption.link?.description ?? ""),
@@ -521,91 +476,90 @@ extension AnyRequestOperation {
         }
     }
 
-    func startInline(at moment: CompactInstant) -> Bool {
-        #if !canImport(FoundationNetworking)
+    /// Whether the operation may begin on the thread that gives it a slot, perhaps a transport's: its start runs no user
+    /// code and waits for no disk. Used under the lock.
+    var startsInline: Bool {
+        #if canImport(FoundationNetworking)
+            let isObserved = record.isObserved
+        #else
             // A KVO observer would run user code.
-            if isObservedSynchronously { return false }
+            let isObserved = observationInfo != nil
         #endif
-        let (effects, beginning) = withLock { state in
-            let effects = state.startsInline ? state.machine.handle(.start(mayBeBlocked: false)) : .dropped
-            if effects.begins { state.timings.startedMoment = moment }
-            return (effects, state.beginning)
-        }
-        if effects.begins { begin(beginning) }
-        return effects.begins
+        return record.handover == .none && !isObserved && !record.usesDisk && record.edges == nil
     }
 
-    func claimStart(mayBeBlocked: Bool) -> (OperationStateMachine.Effects, OperationState.Beginning) {
-        let now = context.clock.now
+    private func claimStart(hasAnswer: Bool) -> Schedule.Beginning {
+        let now = CompactInstant(context.clock.now)
         var isObserved = false
-        let result = notifying([.isExecuting]) {
-            withLock { state in
-                let event = OperationStateMachine.Event.start(mayBeBlocked: mayBeBlocked && state.hasEdges)
-                let effects = state.machine.handle(event)
-                if effects.begins {
-                    state.timings.startedMoment = CompactInstant(now)
-                    isObserved = state.isObserved
-                    if isObserved { state.registry?.value.startNotification = .isRunning }
-                }
-                // The state has changed only if the operation begins.
-                return ((effects, state.beginning), effects.begins ? state.notificationTargets : .none)
+        let beginning = notifying([.isExecuting]) {
+            context.schedule.withLock { schedule in
+                let beginning = schedule.start(self, now, hasAnswer: hasAnswer)
+                // The value of `isExecuting` has changed only if the operation begins.
+                guard case .begins = beginning else { return (beginning, OperationRecord.NotificationTargets.none) }
+                isObserved = record.isObserved
+                if isObserved { record.registry?.value.startNotification = .isRunning }
+                return (beginning, record.notificationTargets)
             }
         }
         let endFollows =
             isObserved
-            && withLock { state in
-                defer { state.registry?.value.startNotification = .none }
-                return state.registry?.value.startNotification == .endFollows
+            && withLock { record in
+                defer { record.registry?.value.startNotification = .none }
+                return record.registry?.value.startNotification == .endFollows
             }
         if endFollows { finish(wasExecuting: true) }
-        return result
+        return beginning
     }
 
     func handOver(_ add: (AnyRequestOperation) -> Void) -> Bool {
-        let isWaiting = withLock { state in
-            guard state.machine.handle(.handoverBegan).isTaken else { return false }
-            state.isSeen = true
+        let isWaiting = withLock { record in
+            guard record.isWaitingToStart else { return false }
+            (record.handover, record.isSeen) = (.underWay, true)
             return true
         }
         guard isWaiting else { return false }
         add(self)
-        let (handover, wasUnready) = withLock { ($0.machine.handle(.handoverEnded), $0.wasUnready) }
+        let (startsNow, wasUnready) = withLock { record in
+            defer { record.handover = .none }
+            return (record.handover == .startWanted, record.wasUnready)
+        }
         // If `start()` was called during the handover, the operation starts here, provided that this is fast. Otherwise
         // another thread starts it, because the current thread may be a transport's.
-        let hasBegun =
-            handover.starts && context.transport.isReentrant
-            && startInline(at: CompactInstant(context.clock.now))
-        if handover.starts, !hasBegun { context.taskControl.async { self.start() } }
+        if startsNow, context.transport.isReentrant, withLock({ _ in startsInline }) {
+            start()
+        } else if startsNow {
+            context.taskControl.async { self.start() }
+        }
         // The queue may have stored an old value of `isReady` after the change was notified. So notify once more, on
         // another thread, because the current thread may be a transport's.
         if wasUnready { context.taskControl.async { self.notifyReadiness() } }
         return true
     }
 
-    // Nil if the operation has failed or is a group. Building the request runs user code. If the request must be built,
-    // the caller therefore uses the serial executor.
-    func prepare() -> OperationState.Wish? {
-        let (given, wish) = withLock { ($0.requestPlan, $0.wish(in: context)) }
-        guard var requestPlan = given, wish == nil else { return wish }
+    // False if the operation has failed. Building the request runs user code. If the request must be built, the caller
+    // therefore uses the serial executor.
+    func prepare() -> Bool {
+        let (given, isPrepared) = withLock { ($0.requestPlan, $0.prepared != nil) }
+        guard var requestPlan = given, !isPrepared else { return isPrepared }
         do throws(RequestError) {
             if let build = requestPlan.build {
                 do { requestPlan = try build() } catch let error as RequestError { throw error } catch {
                     throw RequestError(.invalidRequest, "its request could not be built: \(error)", underlying: error)
                 }
             }
-            guard let core = requestPlan.core else { return nil }
+            guard let core = requestPlan.core else { return false }
             let prepared = try core.prepared(context.defaults)
             if isLink { takePolicies(of: core) }
-            let (replaced, wish) = withLock { state -> (RequestPlan?, OperationState.Wish?) in
-                guard let replaced = state.requestPlan else { return (nil, nil) }
-                (state.requestPlan, state.prepared) = (requestPlan, prepared)
-                return (replaced, state.wish(in: context))
+            let replaced = withLock { record -> RequestPlan? in
+                guard let replaced = record.requestPlan else { return nil }
+                (record.requestPlan, record.prepared) = (requestPlan, prepared)
+                return replaced
             }
             // The builder and its captured values are released outside the lock.
-            return withExtendedLifetime(replaced) { wish }
+            return withExtendedLifetime(replaced) { replaced != nil }
         } catch {
             conclude(AnyOutcome(error: error.with(requestPlan.core?.summary ?? name.map { RequestSummary(text: $0) })))
-            return nil
+            return false
         }
     }
 
@@ -614,25 +568,32 @@ extension AnyRequestOperation {
         if box != nil || context.defaults.deadline != nil { armDeadline(of: box?.policies) }
         if let quality = box?.policies.qualityOfService, qualityOfService == .default { qualityOfService = quality }
         if let given = core.name, name == nil { name = given }
-        // The priority has version 1 until the caller sets it.
-        if core.priority != .normal, withLock({ $0.priority.version == 1 }) { queuePriority = core.priority }
+        if core.priority != .normal, !withLock({ $0.hasOwnPriority }) { queuePriority = core.priority }
     }
 
-    func launch(_ number: Int) {
-        let given: (plan: RequestPlan, adapted: PreparedRequest?, sharedAnswer: Response<Data>?)? = withLock {
-            state in
-            let launch = OperationStateMachine.Event.launch(
-                attempt: number, pausesInPlace: pausesInPlace, isClaim: false)
-            guard state.machine.handle(launch).isTaken, let plan = state.requestPlan else { return nil }
-            return (plan, state.followUp?.adapted, state.followUp?.sharedAnswer)
+    // The current thread may belong to a ``Transport`` or to a caller of ``resume()``. It must not wait for a disk or
+    // run a ``RequestInterceptor``. A transport that is not reentrant cannot make a task on its own thread.
+    func launchWithoutBlocking() {
+        if isPlain && context.transport.isReentrant { return launch() }
+        if withLock({ $0.usesDisk }) || asksInterceptors || !context.transport.isReentrant {
+            onExecutor { self.launch() }
+        } else {
+            launch()
         }
-        guard let given else { return leaveSlot() }
-        if let sharedAnswer = given.sharedAnswer { return takeSharedAnswer(sharedAnswer, attempt: number) }
+    }
+
+    private func launch() {
+        let given = withLock { record -> (Int, plan: RequestPlan, adapted: PreparedRequest?, Response<Data>?)? in
+            guard let number = record.currentAttempt, let plan = record.requestPlan else { return nil }
+            return (number, plan, record.followUp?.adapted, record.followUp?.sharedAnswer)
+        }
+        guard let (number, plan, adapted, sharedAnswer) = given else { return }
+        if let sharedAnswer { return takeSharedAnswer(sharedAnswer, attempt: number) }
         guard asksInterceptors else { return send(number) }
-        if let adapted = given.adapted, isCurrent(adapted, interceptors(given.plan.request.policyBox)) {
+        if let adapted, isCurrent(adapted, interceptors(plan.request.policyBox)) {
             send(number)
         } else {
-            adapt(number, given.plan.request.policyBox)
+            adapt(number, plan.request.policyBox)
         }
     }
 
@@ -642,23 +603,21 @@ extension AnyRequestOperation {
         if let completion { complete(completion, with: ReceivedBody(storedData: response.value)) }
     }
 
-    func send(_ number: Int, at moment: CompactInstant? = nil) {
-        let now = moment ?? CompactInstant(context.clock.now)
-        let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = withLock {
-            state in
-            let claim = OperationStateMachine.Event.launch(
-                attempt: number, pausesInPlace: pausesInPlace, isClaim: true)
-            guard let plan = state.requestPlan, let request = state.followUp?.adapted ?? state.nextRequest,
-                state.machine.handle(claim).isTaken
+    func send(_ number: Int) {
+        // Interceptors are asked first, on the serial executor.
+        let now = CompactInstant(context.clock.now)
+        let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = withLock { record in
+            guard let plan = record.requestPlan, let request = record.followUp?.adapted ?? record.nextRequest,
+                record.claimLaunch(number, pausesInPlace: pausesInPlace)
             else { return nil }
-            state.timings.attemptStartedMoment = now
-            state.followUp?.adapted = nil
+            record.timings.attemptStartedMoment = now
+            record.followUp?.adapted = nil
             guard plan.request.destination.isFile else { return (request, plan, nil, false) }
-            let followUp = state.makeFollowUp()
+            let followUp = record.makeFollowUp()
             followUp.download = followUp.download ?? plan.request.destination.makeDownload()
             return (request, plan, followUp.download, followUp.startsOver)
         }
-        guard let (asked, plan, download, asksForWhole) = given else { return leaveSlot() }
+        guard let (asked, plan, download, asksForWhole) = given else { return rest() }
         var request = asked
         context.cookies?.add(to: &request)
         guard let download else { return transmit(request, number, plan, at: now) }
@@ -678,10 +637,9 @@ extension AnyRequestOperation {
                     self.context.taskControl.async(execute: transmit)
                 }
             case .success(.isThere(let file)):
-                self.noTaskMade()
+                self.withLock { $0.taskNotMade() }
                 self.finishUnsent(number, with: file, request)
             case .failure(let error):
-                self.noTaskMade()
                 if error.lacksDescriptors, self.putOff(number) { return }
                 self.conclude(error.with(request.summary), attempt: number)
             }
@@ -726,31 +684,29 @@ extension AnyRequestOperation {
                 task = try context.transport.makeTask(for: request, client: attempt)
             }
         } catch {
-            noTaskMade()
             let error = error.blamed(on: lastRecord, for: request)
             // This thread may be a transport's, which must not notify observers.
             return onExecutor { self.conclude(error.with(request.summary), attempt: number) }
         }
 
-        let (effects, isWatched) = withLock { state in
-            let effects = state.machine.handle(.taskMade(attempt: number, pausesInPlace: pausesInPlace))
-            if effects.isTaken { state.transfer = Transfer(attempt: attempt, task: task) }
-            return (effects, state.isWatched)
+        let (made, isWatched) = withLock { record in
+            (
+                record.taskMade(Transfer(attempt: attempt, task: task), pausesInPlace: pausesInPlace),
+                record.isWatched
+            )
         }
-        guard effects.isTaken else {
+        guard made != .drop else {
             attempt.close()
             return context.taskControl.async {
                 task.cancel()
-                self.leaveSlot()
+                self.rest()
             }
         }
         if isWatched { emit(.started(attempt: number)) }
-        guard effects.runsTask == true else { return leaveSlot() }
+        guard made == .resume else { return rest() }
         task.resume()
-        if withLock({ $0.machine.handle(.taskResumed(attempt: number)) }).adjusts { adjustTask() }
+        if withLock({ $0.taskResumed(number) }) { adjustTask() }
     }
-
-    private func noTaskMade() { _ = withLock { $0.machine.handle(.taskNotMade) } }
 }
 
 extension AnyRequestOperation {
@@ -777,7 +733,7 @@ extension AnyRequestOperation {
     }
 
     func adapt(_ number: Int, _ box: RequestCore.PolicyBox?) {
-        intercept(box, number, isUnsent: true, if: { $0.handle(.putOff(attempt: number)).isTaken }) {
+        intercept(box, number, isUnsent: true) {
             interceptors, attempt, base in
             var request = base
             for interceptor in interceptors {
@@ -801,7 +757,7 @@ extension AnyRequestOperation {
         let end = AttemptEnd(
             request: ending.request, response: ending.head, error: ending.error,
             isRedirect: redirection(ending) != nil)
-        intercept(box, number, isUnsent: false, if: { $0.phase == .deciding(attempt: number) }) {
+        intercept(box, number, isUnsent: false) {
             interceptors, attempt, _ in
             var decision = InterceptorDecision.proceed
             for interceptor in interceptors where decision == .proceed {
@@ -813,17 +769,21 @@ extension AnyRequestOperation {
 
     /// `work` returns a closure for the serial executor; if `work` throws, the operation fails.
     private func intercept(
-        _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool, if isDue: (inout OperationStateMachine) -> Bool,
+        _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool,
         _ work:
             @escaping @Sendable ([any RequestInterceptor], AttemptContext, PreparedRequest) async throws
             -> @Sendable () -> Void
     ) {
-        let given: (AttemptContext, PreparedRequest)? = withLock { state in
-            guard let original = state.prepared, let request = state.nextRequest, isDue(&state.machine) else {
-                return nil
+        let given = schedule { schedule -> (AttemptContext, PreparedRequest)? in
+            guard let original = record.prepared, let request = record.nextRequest else { return nil }
+            if isUnsent {
+                guard schedule.putOff(self, number, until: .interceptor, isUnsent: true) else { return nil }
+            } else {
+                guard record.phase == .deciding, record.attempt == number else { return nil }
+                schedule.queues.release(self)
             }
-            let followUp = state.makeFollowUp()
-            (followUp.wait, followUp.adapted) = (.interceptor, nil)
+            let followUp = record.makeFollowUp()
+            followUp.adapted = nil
             let attempt = AttemptContext(
                 number: number + (box?.policies.earlierAttemptCount ?? 0), originalRequest: original,
                 hasLeftOrigin: followUp.hasLeftOrigin || box?.policies.hasLeftOrigin == true,
@@ -832,7 +792,6 @@ extension AnyRequestOperation {
         }
         guard let (attempt, request) = given else { return }
         let interceptors = interceptors(box)
-        scheduler?.yieldSlot(self, isUnsent: isUnsent)
         // The request waits for this task. At the default priority, tasks of higher priority could starve this one.
         let task = Task(priority: .userInitiated) {
             do {
@@ -858,8 +817,7 @@ extension AnyRequestOperation {
 
     func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
         let told: (TransferProgress, [ProgressNotifier]?)? = withLock { state in
-            let machine = state.machine
-            guard machine.currentAttempt == number, number != nil || machine.phase == .pending else { return nil }
+            guard number.map({ state.currentAttempt == $0 }) ?? (state.phase == .waiting(.transfer)) else { return nil }
             guard state.isWatched || state.registry != nil else {
                 change(&state.progress)
                 return nil
@@ -877,7 +835,7 @@ extension AnyRequestOperation {
 
     func attemptIsPaused(_ number: Int) {
         withLock { state in
-            if state.machine.handle(.taskPaused(attempt: number)).isTaken { state.transfer?.runningChanges &+= 1 }
+            if state.taskPaused(number) { state.transfer?.runningChanges &+= 1 }
         }
     }
 
@@ -886,26 +844,27 @@ extension AnyRequestOperation {
         _ number: Int, hasWholeBodyOf head: ResponseHead, to request: PreparedRequest,
         _ metrics: CopyOnWrite<TransferMetrics>?,
         commits: Bool = false, isSent: Bool = true
-    ) -> OperationState.Completion? {
+    ) -> OperationRecord.Completion? {
         let now = CompactInstant(context.clock.now)
         return withLock { state in
             guard let requestPlan = state.requestPlan,
-                state.machine.handle(.bodyComplete(attempt: number, commits: commits)).isTaken
+                state.bodyComplete(number, commits: commits)
             else { return nil }
             state.timings.finishedMoment = now
             if !isSent { state.timings.attemptStartedMoment = nil }
             let exchange = Exchange(
                 request: request, head: head, timings: state.timings, transfer: state.progress, metrics: metrics,
                 earlierAttempts: state.followUp?.earlierAttempts ?? [])
-            return OperationState.Completion(
+            return OperationRecord.Completion(
                 attempt: number, requestPlan: requestPlan, exchange: exchange, moment: now,
-                isObserved: state.isObserved, hasEdges: state.hasEdges)
+                isObserved: state.isObserved,
+                dependents: state.edges.map { Array($0.dependents.lazy.compactMap(\.operation).prefix(2)) } ?? [])
         }
     }
 
     /// With `decodesAtOnce`, decoding is fast and calls no user code, so it runs on this thread, perhaps a transport's.
     func complete(
-        _ completion: OperationState.Completion, with body: ReceivedBody, decodesAtOnce: Bool = false
+        _ completion: OperationRecord.Completion, with body: ReceivedBody, decodesAtOnce: Bool = false
     ) {
         #if canImport(FoundationNetworking)
             let isObserved = completion.isObserved
@@ -913,7 +872,7 @@ extension AnyRequestOperation {
             let isObserved = isObservedSynchronously
         #endif
         // If two or more dependents or an observed one must be notified, the serial executor does it.
-        let dependents = completion.hasEdges ? DependencyGraph.dependents(of: self, atMost: 2) : []
+        let dependents = completion.dependents
         if decodesAtOnce, !isObserved, dependents.count < 2, dependents.allSatisfy({ !$0.isObservedSynchronously }) {
             return conclude(
                 outcome(of: body, completion), attempt: completion.attempt, taskHasEnded: true, isDelivered: true,
@@ -925,7 +884,7 @@ extension AnyRequestOperation {
         }
     }
 
-    private func outcome(of body: ReceivedBody, _ completion: OperationState.Completion) -> AnyOutcome {
+    private func outcome(of body: ReceivedBody, _ completion: OperationRecord.Completion) -> AnyOutcome {
         let exchange = completion.exchange
         var body = body
         body.decoder = context.defaults.decoder
@@ -987,7 +946,7 @@ extension AnyRequestOperation {
 
     func attemptEnded(_ ending: AttemptEnding) {
         let attempt = ending.attempt
-        guard withLock({ $0.machine.handle(.attemptEnded(attempt: attempt.number)) }).isTaken else { return }
+        guard withLock({ $0.attemptEnded(attempt.number) }) else { return }
         if ending.error?.underlying is StoredAnswerIsGone {
             return again(ending, .startOver) { $0.lostStoredAnswer = true }
         }
@@ -1138,10 +1097,10 @@ extension AnyRequestOperation {
             message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: progress,
             metrics: ending.metrics?.value)
         let transfer: Transfer? = withLock { state in
-            guard state.machine.handle(.repeats(attempt: attempt.number)).isTaken else { return nil }
+            guard state.repeats(attempt.number) else { return nil }
             let followUp = state.makeFollowUp()
             followUp.records.append(record)
-            (followUp.request, followUp.adapted) = (request ?? followUp.request, nil)
+            (followUp.request, followUp.adapted, followUp.due) = (request ?? followUp.request, nil, nil)
             note(followUp)
             let byteCount = state.nextRequest?.body?.byteCount
             (state.progress.upload.completedBytes, state.progress.upload.totalBytes) = (0, byteCount)
@@ -1173,9 +1132,7 @@ extension AnyRequestOperation {
     }
 
     private func putOff(_ attempt: Int) -> Bool {
-        guard countsShortage(), withLock({ $0.machine.handle(.putOff(attempt: attempt)) }).isTaken else {
-            return false
-        }
+        guard countsShortage(), schedule({ $0.putOff(self, attempt, until: .time) }) else { return false }
         awaitDescriptor()
         return true
     }
@@ -1197,42 +1154,36 @@ extension AnyRequestOperation {
     }
 
     private func queueAgain(at due: ContinuousClock.Instant, _ reason: RetryAfterReason?) {
-        withLock { $0.followUp?.wait = nil }
-        scheduler?.yieldSlot(self, isUnsent: false)
+        let waits = schedule { schedule in
+            guard record.phase == .waiting(.time) else { return false }
+            schedule.queues.release(self)
+            return true
+        }
+        guard waits else { return }
         // The timer retains the operation, because a waiting operation may have no other reference. Finishing cancels
         // it.
         let timer = context.clock.wake(at: due) { self.queueAgain() }
         keep(.wait) { timer.cancel() }
-        // If the timer has fired already, `queueAgain()` has set `wait`, which must be kept.
-        withLock { state in
-            if case nil = state.followUp?.wait { state.followUp?.wait = .time(due, asked: reason) }
-        }
+        // The timer is told only now, when the clock has it. It may have fired.
+        withLock { if $0.phase == .waiting(.time) { $0.makeFollowUp().due = (due, reason) } }
     }
 
     func queueAgain() {
-        withLock { $0.followUp?.wait = .slot }
-        // `requeue` may start many operations, and the current queue may be the clock's. So the serial executor calls
-        // it.
-        onExecutor {
-            if let scheduler = self.scheduler { scheduler.requeue(self) } else { self.resumeAttempt() }
-        }
+        let effects = context.schedule.withLock { $0.returned(self) }
+        // This may start many operations, and the current queue may be the clock's. So the serial executor does it.
+        onExecutor { self.perform(effects) }
     }
 
-    func resumeAttempt(after event: OperationStateMachine.Event = .slotGiven(nil)) {
-        let effects = withLock { $0.machine.handle(event) }
-        if effects.adjusts { adjustTask() }
-        if let attempt = effects.launches { launchWithoutBlocking(attempt) }
+    /// Stores a closure that stops a timer or an interceptor, or calls it now if there is an outcome.
+    private func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
+        let isOver = withLock { record in
+            if record.outcome == nil { record.makeFollowUp().keep(caller, stop) }
+            return record.outcome != nil
+        }
+        if isOver { stop() }
     }
 
-    // The current thread may belong to a ``Transport`` or to a caller of ``resume()``. It must not wait for a disk or
-    // run a ``RequestInterceptor``. A transport that is not reentrant cannot make a task on its own thread.
-    func launchWithoutBlocking(_ attempt: Int) {
-        if withLock({ $0.usesDisk }) || asksInterceptors || !context.transport.isReentrant {
-            onExecutor { self.launch(attempt) }
-        } else {
-            launch(attempt)
-        }
-    }
+    var lastRecord: AttemptRecord? { withLock { $0.followUp?.records.last } }
 }
 
 extension AnyRequestOperation {
@@ -1276,7 +1227,7 @@ extension AnyRequestOperation {
 
     private var spentTime: String {
         let (timings, records, isInAttempt) = withLock {
-            ($0.timings, $0.followUp?.records ?? [], $0.machine.currentAttempt != nil)
+            ($0.timings, $0.followUp?.records ?? [], $0.currentAttempt != nil)
         }
         let now = context.clock.now
         var parts: [String] = []
@@ -1323,54 +1274,30 @@ extension AnyRequestOperation {
     public final func resume() { setSuspended(false, by: .owner) }
 
     /// Whether ``suspend()`` was called on this operation or on its group, without a later ``resume()``.
-    public final var isSuspended: Bool { withLock { $0.machine.isSuspended } }
-
-    var suspension: Versioned<OperationStateMachine.Suspension> { withLock { $0.machine.suspension } }
+    public final var isSuspended: Bool { withLock { $0.isSuspended } }
 
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = context.clock.now
         let pausesInPlace = self.pausesInPlace && withLock { $0.followUp?.download }?.keepsPart != true
-        typealias Change = (
-            OperationStateMachine.Effects, Transfer?, Versioned<OperationStateMachine.Suspension>
-        )
-        let (effects, ended, suspension) = withLock { state -> Change in
-            if isSuspended {
-                state.suspensionReasons.insert(suspensionReason)
-            } else {
-                state.suspensionReasons.remove(suspensionReason)
-            }
-            // Another reason still suspends the operation.
-            guard isSuspended || state.suspensionReasons.isEmpty else {
-                return (.dropped, nil, state.machine.suspension)
-            }
-            let effects = state.machine.handle(isSuspended ? .suspend(pausesInPlace: pausesInPlace) : .resume)
-            let ended = effects.endsAttempt ? state.takeSuspendedTransfer(now) : nil
-            return (effects, ended, state.machine.suspension)
+        let change = schedule(at: now) {
+            $0.setSuspended(isSuspended, self, by: suspensionReason, pausesInPlace: pausesInPlace, now)
         }
-        guard effects.isTaken else { return }
+        guard change.isChange else { return }
         emit(isSuspended ? .suspended : .resumed)
-        scheduler?.suspensionChanged(of: self, to: suspension)
-        if let ended {
+        if let ended = change.ended {
             let control = context.taskControl
             control.async { ended.task.cancel() }
             // The slot is released only after the task was cancelled and the attempt has closed its sink.
-            ended.attempt.close { control.async { self.hasEndedForSuspension() } }
+            ended.attempt.close {
+                control.async { self.perform(self.schedule { $0.attemptClosed(self) }) }
+            }
         }
-        if let attempt = effects.launches { launchWithoutBlocking(attempt) }
-        if effects.adjusts { adjustTask() }
+        perform(change.effects)
         suspensionChanged()
     }
 
-    private func hasEndedForSuspension() {
-        let effects = withLock { $0.machine.handle(.attemptClosed) }
-        if let attempt = effects.launches { onExecutor { self.launch(attempt) } } else { leaveSlot() }
-    }
-
-    func leaveSlot() {
-        guard let scheduler else { return }
-        let suspension = withLock { $0.machine.handle(.cameToRest).leavesSlot ? $0.machine.suspension : nil }
-        if let suspension { scheduler.suspensionChanged(of: self, to: suspension) }
-    }
+    /// Releases the slot of a suspended operation.
+    func rest() { schedule { $0.rest(self) } }
 
     /// How long the rest of the body takes at the average speed of this attempt.
     ///
@@ -1390,19 +1317,13 @@ extension AnyRequestOperation {
         return .seconds(min((now - began).seconds * Double(left) / Double(received), 1e11))
     }
 
-    func follow(_ priority: Versioned<Operation.QueuePriority>) {
-        guard withLock({ $0.priority.take(priority) }) else { return }
-        super.queuePriority = priority.value
-        scheduler?.priorityChanged(of: self, to: priority)
-    }
-
     /// Each call reads the state on the serial queue, so the order of two calls does not matter.
     func adjustTask() {
         guard pausesInPlace else { return }
         context.taskControl.async {
             let isPaused = self.withLock { $0.transfer?.attempt }?.isPaused ?? false
             let action = self.withLock { state -> (task: any TransferTask, runs: Bool)? in
-                guard let runs = state.machine.handle(.adjust(isPaused: isPaused)).runsTask else { return nil }
+                guard let runs = state.adjust(isPaused: isPaused) else { return nil }
                 state.transfer?.runningChanges &+= 1
                 return state.transfer.map { ($0.task, runs) }
             }
@@ -1410,20 +1331,13 @@ extension AnyRequestOperation {
                 self.noteRunning()
                 if action.runs { action.task.resume() } else { action.task.suspend() }
             }
-            self.leaveSlot()
+            self.rest()
         }
     }
 }
 
-struct SuspensionReasons: OptionSet, Sendable {
-    let rawValue: UInt8
-
-    static let owner = SuspensionReasons(rawValue: 1)
-    static let group = SuspensionReasons(rawValue: 2)
-}
-
-extension OperationState {
-    fileprivate mutating func takeSuspendedTransfer(_ now: ContinuousClock.Instant) -> Transfer? {
+extension OperationRecord {
+    mutating func takeSuspendedTransfer(_ now: ContinuousClock.Instant) -> Transfer? {
         guard let ended = transfer else { return nil }
         let attempt = ended.attempt
         makeFollowUp().records.append(
@@ -1465,63 +1379,68 @@ extension AnyRequestOperation {
         let now = moment ?? CompactInstant(context.clock.now)
         let failed = outcome.error == nil || onlyBeforeStart ? nil : withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
-        var transfer: Transfer?
-        var download: (any DownloadTarget)?
-        var dispatch: OperationState.Dispatch?
-        var queueEntry: QueueEntryReference?
-        var (isSeen, hasEdges, notifiesReadiness) = (false, false, false)
-        let (effects, callers) = withLock { state -> (OperationStateMachine.Effects, [@Sendable () -> Void]) in
-            let effects = state.machine.handle(onlyBeforeStart ? .endBeforeStart : .end(attempt: attempt))
-            guard effects.isTaken else { return (effects, []) }
-            state.outcome =
+        let ended = schedule(at: now.instant) { schedule -> Ended? in
+            let phase = record.phase
+            guard record.end(attempt, onlyBeforeStart: onlyBeforeStart) else { return nil }
+            record.outcome =
                 outcome.error == nil
-                ? outcome : outcome.listing(state.attemptRecords(outcome.error, now.instant, metrics))
-            state.timings.finishedMoment = now
-            swap(&transfer, &state.transfer)
+                ? outcome : outcome.listing(record.attemptRecords(outcome.error, now.instant, metrics))
+            record.timings.finishedMoment = now
+            var ended = Ended(
+                isSeen: record.isSeen, notifiesReadiness: record.notifiesReadiness, isEnqueued: record.isEnqueued,
+                callers: record.followUp?.takeCallers() ?? [])
+            (ended.isInNoQueue, ended.change) = schedule.concluded(self, in: phase)
+            swap(&ended.transfer, &record.transfer)
             // The target of a delivered download owns no partial file, so nothing has to close the target.
-            if isDelivered, let followUp = state.followUp { swap(&download, &followUp.download) }
-            (isSeen, hasEdges, notifiesReadiness) = (state.isSeen, state.hasEdges, state.notifiesReadiness)
-            #if canImport(FoundationNetworking)
-                // No attempt is left to close, and no observer of the state is left to notify. So the delivery begins
-                // here.
-                let isLast = isDelivered && effects.finishes && !state.isObserved
-            #else
-                let isLast = false
-            #endif
-            if effects.abandons { queueEntry = state.queueEntry }
-            let callers = state.followUp?.takeCallers() ?? []
-            if isLast || effects.abandons { dispatch = state.beginDelivery(isEnd: isLast) }
-            return (effects, callers)
+            if isDelivered, let followUp = record.followUp { swap(&ended.download, &followUp.download) }
+            if record.phase == .ended {
+                ended.dispatch = record.beginDelivery(isEnd: false)
+            } else {
+                #if canImport(FoundationNetworking)
+                    // No attempt is left to close, and no observer of the state is left to notify. So the delivery
+                    // begins here.
+                    if isDelivered, !record.isObserved { ended.dispatch = record.beginDelivery(isEnd: true) }
+                #endif
+            }
+            return ended
         }
-        for stop in callers { stop() }
-        guard var delivery = dispatch.take() else {
-            guard effects.finishes else { return }
+        guard var ended else { return }
+        if let change = ended.change { scheduler?.perform(change) }
+        for stop in ended.callers { stop() }
+        guard let dispatch = ended.dispatch.take() else {
             // The task is cancelled before its slot is given to another operation.
-            if let transfer, !taskHasEnded { context.cancel(transfer.task) }
-            return close(transfer?.attempt) { self.finish(wasExecuting: true) }
+            if let transfer = ended.transfer, !taskHasEnded { context.cancel(transfer.task) }
+            return close(ended.transfer?.attempt) { self.finish(wasExecuting: true) }
         }
-        guard effects.abandons else {
-            // `beginDelivery(isEnd:)` has already set the phase to `finished`.
-            if isSeen { notifying([.isFinished]) { ((), .foundation) } }
-            return deliver(delivery, isEnd: true)
+        guard withLock({ !$0.isFinished }) else {
+            if ended.isSeen { notifying([.isFinished]) { ((), .foundation) } }
+            return deliver(dispatch, isEnd: true)
         }
-        if notifiesReadiness { notifyReadiness() }
-        let isInNoQueue = queueEntry.flatMap { scheduler?.abandoned(self, $0) } ?? false
-        // An operation in no queue finishes below, which notifies the manager. Here only the settled hooks are called.
-        if isInNoQueue, let ending = delivery.ending.take() {
-            ending.notifySettled()
-        } else {
-            deliver(delivery, isEnd: false)
-        }
+        if ended.notifiesReadiness { notifyReadiness() }
+        deliver(dispatch, isEnd: false)
         // `finish` also notifies the dependents. If a queue finishes the operation later, dependents fail now, and others
         // wait for the queue. If no queue has the operation, nothing may ever finish it, so none waits.
-        if isInNoQueue {
+        if ended.isInNoQueue {
             finish(wasExecuting: false, isAbandoned: true)
-        } else if hasEdges, queueEntry == nil, !isInQueue {
-            DependencyGraph.release(self, error: outcome.error)
-        } else if hasEdges {
-            DependencyGraph.fail(dependentsOf: self, error: outcome.error)
+        } else if !ended.isEnqueued, !isInQueue {
+            if let edges = withLock({ $0.isFinished ? nil : $0.releaseEdges() }) {
+                notifyDependents(edges, error: outcome.error)
+            }
+        } else if let error = outcome.error {
+            failDependents(because: error)
         }
+    }
+
+    private struct Ended: ~Copyable, Sendable {
+        let isSeen: Bool
+        let notifiesReadiness: Bool
+        let isEnqueued: Bool
+        let callers: [@Sendable () -> Void]
+        var isInNoQueue = false
+        var change: Coalescer.Change?
+        var transfer: Transfer?
+        var download: (any DownloadTarget)?
+        var dispatch: OperationRecord.Dispatch?
     }
 
     /// When `afterwards` is called, another operation may use the partial file.
@@ -1540,21 +1459,28 @@ extension AnyRequestOperation {
     // With `isAbandoned`, the operation has not been started. If `start()` was called meanwhile, that call finishes the
     // operation, and this call has no effect.
     func finish(wasExecuting: Bool, isAbandoned: Bool = false) {
-        var delivery: OperationState.Dispatch?
+        var dispatch: OperationRecord.Dispatch?
         notifying(wasExecuting ? [.isExecuting, .isFinished] : [.isFinished]) {
-            let notificationTargets = withLock { state -> OperationState.NotificationTargets in
-                if isAbandoned, !state.machine.handle(.start(mayBeBlocked: false)).finishes { return .none }
-                if wasExecuting, state.registry?.value.startNotification == .isRunning {
+            let notificationTargets = withLock { record -> OperationRecord.NotificationTargets in
+                if isAbandoned {
+                    guard record.phase == .ended else { return .none }
+                    guard record.handover == .none else {
+                        record.handover = .startWanted
+                        return .none
+                    }
+                    record.phase = .finishing(wasExecuting: false)
+                }
+                if wasExecuting, record.registry?.value.startNotification == .isRunning {
                     // Another thread is notifying observers of the start. That thread calls this method afterwards.
-                    state.registry?.value.startNotification = .endFollows
+                    record.registry?.value.startNotification = .endFollows
                     return .none
                 }
-                delivery = state.beginDelivery(isEnd: true)
-                return state.notificationTargets
+                dispatch = record.beginDelivery(isEnd: true)
+                return record.notificationTargets
             }
             return ((), notificationTargets)
         }
-        if let delivery = delivery.take() { deliver(delivery, isEnd: true) }
+        if let dispatch = dispatch.take() { deliver(dispatch, isEnd: true) }
     }
 
     func whenFinished(_ handler: FinishHandler) {
@@ -1562,7 +1488,7 @@ extension AnyRequestOperation {
             state.handlers.append(handler)
             // Until the phase is `sent`, the new handler waits: for the outcome, or for the handlers that are being
             // dispatched now.
-            return state.machine.delivery.phase == .sent ? (state.outcome, state.takeHandlers()) : (nil, [])
+            return state.delivery.phase == .sent ? (state.outcome, state.takeHandlers()) : (nil, [])
         }
         if let outcome { for handler in handlers { run(handler, with: outcome, counts: false) } }
     }
@@ -1570,23 +1496,22 @@ extension AnyRequestOperation {
     /// Calls back once the operation has an outcome and every handler added before has returned.
     func whenSettled(_ hook: @escaping @Sendable (AnyOutcome) -> Void) {
         let outcome = withLock { state -> AnyOutcome? in
-            if state.machine.delivery.isSettled { return state.outcome }
+            if state.delivery.isSettled { return state.outcome }
             state.settledHooks.append(hook)
             return nil
         }
         if let outcome { hook(outcome) }
     }
 
-    // After the last handler, the settled hooks are called. If the operation has finished, the scheduler is notified
-    // too, which releases the slot, and the dependency graph.
-    private func deliver(_ given: consuming OperationState.Dispatch, isEnd: Bool) {
-        var delivery = given
-        if delivery.notifiesEvents { notifyEvents() }
-        for notifier in delivery.notifiers { notifier.stop() }
-        var remainder = delivery.ending.take()
-        let outcome = delivery.outcome
-        var handlers = delivery.handlers
-        while remainder == nil {
+    // After the last handler, the settled hooks are called. If the operation has finished, its slot is released, and its
+    // dependents are notified.
+    private func deliver(_ dispatch: consuming OperationRecord.Dispatch, isEnd: Bool) {
+        if dispatch.notifiesEvents { notifyEvents() }
+        for notifier in dispatch.notifiers { notifier.stop() }
+        let outcome = dispatch.outcome
+        var handlers = dispatch.handlers
+        var ending: OperationRecord.Ending?
+        repeat {
             if let outcome {
                 for handler in handlers {
                     switch handler.place {
@@ -1596,39 +1521,42 @@ extension AnyRequestOperation {
                     }
                 }
             }
-            handlers = withLock { state in
+            handlers = schedule { schedule in
                 // Handlers that were added during the dispatch run after the earlier ones.
-                if outcome != nil, !state.handlers.isEmpty { return state.takeHandlers() }
-                remainder = state.endDelivery(outcome == nil ? nil : .sentOff, isEnd: isEnd)
+                if outcome != nil, !record.handlers.isEmpty { return record.takeHandlers() }
+                ending = endDelivery(&schedule, outcome == nil ? nil : .sentOff, isEnd: isEnd)
                 return []
             }
-            if handlers.isEmpty { break }
-        }
-        guard let ending = remainder.take() else { return }
+        } while !handlers.isEmpty
+        if let ending = ending.take() { release(ending) }
+    }
+
+    private func endDelivery(
+        _ schedule: inout Schedule, _ event: HandlerDelivery.Event?, isEnd: Bool = false
+    ) -> OperationRecord.Ending? {
+        guard var ending = record.endDelivery(event, isEnd: isEnd) else { return nil }
+        if isEnd { schedule.finished(self) }
+        if record.delivery.isOver { ending.calls = schedule.remove(self) }
+        return ending
+    }
+
+    private func release(_ ending: consuming OperationRecord.Ending) {
         if !ending.settledHooks.isEmpty { ending.notifySettled() }
-        // `ending` may hold the last reference to an object. It is released outside the lock, because a deinit may call
-        // back.
-        withExtendedLifetime(ending) {
-            guard let scheduler, let queueEntry = ending.queueEntry else { return }
-            if ending.isEnd {
-                scheduler.finished(queueEntry, isSettled: ending.isSettled)
-            } else {
-                scheduler.settled(queueEntry)
-            }
-        }
-        if ending.hasEdges { DependencyGraph.release(self, error: ending.outcome?.error) }
+        for call in ending.calls { call() }
+        if let edges = ending.edges { notifyDependents(edges, error: ending.outcome?.error) }
+        // `ending` may hold the last reference to an object. It is released here, outside the lock, because a deinit may
+        // call back.
     }
 
     /// - Parameter counts: whether ``whenSettled(_:)`` waits until this handler has returned.
     private func run(_ handler: FinishHandler, with outcome: AnyOutcome, counts: Bool = true) {
         run(at: handler.place) {
             handler.run(outcome)
-            let ending = self.withLock { state -> OperationState.Ending? in
-                if handler.place.isExecutor { state.executorHandlers -= 1 }
-                guard counts else { return nil }
-                return state.endDelivery(.handlerReturned)
+            var ending = self.schedule { schedule -> OperationRecord.Ending? in
+                if handler.place.isExecutor { self.record.executorHandlers -= 1 }
+                return counts ? self.endDelivery(&schedule, .handlerReturned) : nil
             }
-            if let ending { self.deliver(OperationState.Dispatch(ending: ending), isEnd: false) }
+            if let ending = ending.take() { self.release(ending) }
         }
     }
 
@@ -1691,7 +1619,7 @@ extension AnyRequestOperation {
 
     // No lock is held. On Linux there is no KVO: Foundation needs `isReady` and `isFinished`, the library's own
     // observers need every key.
-    func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, OperationState.NotificationTargets))
+    func notifying<Result>(_ keys: [StateKey], around change: () -> (Result, OperationRecord.NotificationTargets))
         -> Result
     {
         #if canImport(FoundationNetworking)
@@ -1713,7 +1641,7 @@ extension AnyRequestOperation {
     }
 }
 
-extension OperationState {
+extension OperationRecord {
     enum NotificationTargets {
         /// None: no code outside Convoy refers to the operation, and on Linux notifying Foundation takes five locks.
         case none
@@ -1729,7 +1657,7 @@ extension OperationState {
     mutating func becomeSeen() -> Bool {
         guard !isSeen else { return false }
         isSeen = true
-        return machine.isFinished
+        return isFinished
     }
 }
 
@@ -1757,18 +1685,24 @@ extension AnyRequestOperation {
     }
 
     var whyRunning: String {
-        let (machine, wait) = withLock { ($0.machine, $0.followUp?.wait) }
+        let (phase, words, isSuspended, due) = withLock { ($0.phase, $0.words, $0.isSuspended, $0.followUp?.due) }
+        let attempt = withLock { $0.attempt }
         let what =
-            switch machine.phase {
-            case .abandoned, .finished: "has \(machine.phase.words)"
-            case .deciding(let attempt): "is deciding what follows attempt \(attempt)"
-            case .waiting(let attempt): "is executing, attempt \(attempt) \(wait.words(context.clock.now))"
-            default: "is \(activity ?? machine.phase.words)"
+            switch phase {
+            case .ended, .finishing, .finished: "has \(words)"
+            case .deciding: "is deciding what follows attempt \(attempt)"
+            case .waiting(.time):
+                "is executing, attempt \(attempt) "
+                    + (due.map { due in
+                        "in \(context.clock.now.duration(to: due.moment).words)"
+                            + (due.asked.map { ", \($0.wordsForItself)" } ?? "")
+                    } ?? "waits for a slot")
+            case .waiting(.interceptor): "is executing, attempt \(attempt) waits for an interceptor"
+            case .preparing: "is executing, attempt \(attempt) waits for a slot"
+            default: "is \(activity ?? words)"
             }
-        return machine.isSuspended ? "\(what), suspended by its owner" : what
+        return isSuspended ? "\(what), suspended by its owner" : what
     }
-
-    var unfinishedDependencies: [Operation] { DependencyGraph.unfinishedDependencies(of: self) }
 
     var whyBlocked: String {
         let waiting = unfinishedDependencies
@@ -1784,21 +1718,12 @@ extension AnyRequestOperation {
     static func names(_ operations: [Operation]) -> String {
         let named = operations.prefix(3).map { operation in
             guard let operation = operation as? AnyRequestOperation else { return operation.description }
-            let (phase, isQueued) = operation.withLock { ($0.machine.phase, $0.queueEntry != nil) }
-            return "\(operation.label) (\(phase == .pending ? isQueued ? "queued" : "not enqueued" : phase.words))"
+            let words = operation.withLock { record in
+                record.isPending ? record.isEnqueued ? "queued" : "not enqueued" : record.words
+            }
+            return "\(operation.label) (\(words))"
         }
         let more = operations.count > 3 ? " and \(operations.count - 3) more" : ""
         return named.joined(separator: ", ") + more
-    }
-}
-
-extension FollowUpState.Wait? {
-    fileprivate func words(_ now: ContinuousClock.Instant) -> String {
-        switch self {
-        case .time(let due, let reason):
-            "in \(now.duration(to: due).words)" + (reason.map { ", \($0.wordsForItself)" } ?? "")
-        case .interceptor: "waits for an interceptor"
-        case .slot, nil: "waits for a slot"
-        }
     }
 }

@@ -168,7 +168,7 @@ extension Attempt {
         if let failure { return fail(failure) }
         let now = operation.context.clock.now
         let isWatched = operation.withLock { state in
-            guard state.machine.currentAttempt == number else { return false }
+            guard state.currentAttempt == number else { return false }
             state.timings.firstByteMoment = CompactInstant(now)
             // A complete response replaces the old partial file. A later attempt may resume the new one.
             if head.statusCode == 200, case .body(0, _)? = answer { state.followUp?.startsOver = false }
@@ -439,7 +439,7 @@ extension AnyRequestOperation {
 
     /// Called after each change; the stall detector ignores a report that is older than the last one.
     func noteRunning() {
-        let (transfer, isPaused) = withLock { ($0.transfer, $0.machine.transfer.isPaused) }
+        let (transfer, isPaused) = withLock { ($0.transfer, $0.taskPhase.isPaused) }
         guard let transfer, let watch = transfer.attempt.stallDetector else { return }
         watch.note(isRunning: !isPaused, change: transfer.runningChanges)
     }
@@ -592,7 +592,7 @@ extension Attempt {
         // A small file that waits for the disk needs no slot.
         let byteCount = completion.exchange.transfer.download.completedBytes
         if download != nil, byteCount <= Download.smallBytes, !DiskSync.isCrowded {
-            operation.scheduler?.yieldSlot(operation, isUnsent: false)
+            operation.schedule { $0.queues.release(operation) }
         }
         sink.finish { result in
             switch result {

@@ -1,7 +1,7 @@
 // A barrier of a manager's own queue, as an operation among its requests.
 import Foundation
 
-// Its edges are part of the ``DependencyGraph``, which therefore finds a cycle through a barrier. Callers never see it.
+// A cycle through a barrier is found like any other. Callers never see the barrier.
 final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
     // @unchecked: this class adds only the constant `block`, which has its own lock.
 
@@ -17,7 +17,7 @@ final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
     /// Ignores a cancellation while the block is running: the barrier finishes after the block.
     override func postpones(_ outcome: AnyOutcome) -> Bool { isExecuting }
 
-    override func begin(_: OperationState.Beginning) {
+    override func begin() {
         // The block may be slow, so it has its own thread.
         Self.queue.async {
             let block = self.block.withLock { block in

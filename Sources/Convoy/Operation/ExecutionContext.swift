@@ -20,7 +20,7 @@ final class ExecutionContext: Sendable {
     let rateLimit: RateLimit
     let unit: @Sendable () -> Double
     /// What the manager decides, and the one lock that guards the records of its operations.
-    let schedule: Locked<SchedulerState>
+    let schedule: Locked<Schedule>
 
     // Starts or cancels operations, and makes, suspends, resumes or cancels tasks, in order, for callers that must not:
     // a transport's thread and a lock's owner. In swift-corelibs-foundation, `cancel()` waits for the loader's queue,
@@ -69,7 +69,7 @@ final class ExecutionContext: Sendable {
         interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil, cache: (any ResponseCache)? = nil,
         clock: any RequestClock = SystemClock.shared, maxBytesPerSecond: Int64? = nil, samplesHosts: Bool = false,
         unit: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) },
-        schedule: @autoclosure () -> SchedulerState = SchedulerState(hosts: HostLimits(fixed: .max))
+        schedule: @autoclosure () -> Schedule = Schedule()
     ) {
         #if canImport(FoundationNetworking)
             _ = Self.timersAreReady
@@ -91,29 +91,5 @@ extension CookieJar {
     func add(to request: inout PreparedRequest) {
         if request.headerFields.contains("Cookie") || request.omittedFields.contains("cookie") { return }
         request.headerFields["Cookie"] = cookieField(for: request.url)
-    }
-}
-
-struct QueueEntryReference: @unchecked Sendable {
-    // @unchecked: only the scheduler that made the reference uses `place`, under its own lock.
-    let place: AnyObject
-}
-
-// The owner numbers the changes and sends each notification outside its lock, so notifications may overtake each other.
-// A receiver accepts only versions newer than its own, and ends with the owner's value.
-struct Versioned<Value: Sendable>: Sendable {
-    // The version is declared before the value. Most values are smaller, so no gap is left between the two.
-    /// The owner counts from 1; a receiver starts with 0.
-    private(set) var version: UInt32
-    private(set) var value: Value
-
-    init(_ value: Value, version: UInt32 = 0) { (self.value, self.version) = (value, version) }
-
-    mutating func change(to value: Value) { (self.value, version) = (value, version &+ 1) }
-
-    mutating func take(_ word: Versioned) -> Bool {
-        guard word.version > version else { return false }
-        self = word
-        return true
     }
 }

@@ -16,7 +16,7 @@ extension AnyRequestOperation {
                     return false
                 }
                 // During a handover, `handOver` sends the notification at the end.
-                guard state.readinessChanges == 0, state.machine.handover == .none, state.machine.isWaitingToStart,
+                guard state.readinessChanges == 0, state.handover == .none, state.isWaitingToStart,
                     !state.confirmsReadiness
                 else { return false }
                 state.confirmsReadiness = true
@@ -36,12 +36,12 @@ extension AnyRequestOperation {
         final func keepWaitingOperations() {
             // If no queue has read `isReady`, the operation is in no queue. Its waiting operations may already be
             // freed.
-            guard withLock({ $0.wasAskedReadiness && !$0.machine.delivery.hasNotifiedEnd }) else { return }
+            guard withLock({ $0.wasAskedReadiness && !$0.delivery.hasNotifiedEnd }) else { return }
             let waiting = FoundationFields.waitingOperations(of: self)
             guard !waiting.isEmpty else { return }
             let old = withLock { state -> [Operation] in
                 // Foundation's list of waiting operations only grows, so the longer copy contains all entries.
-                guard !state.machine.delivery.hasNotifiedEnd, waiting.count > state.waitingOperations.count else {
+                guard !state.delivery.hasNotifiedEnd, waiting.count > state.waitingOperations.count else {
                     return []
                 }
                 defer { state.waitingOperations = waiting }

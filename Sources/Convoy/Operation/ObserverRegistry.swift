@@ -28,7 +28,7 @@ struct ObserverRegistry: Sendable {
     var isTelling = false
 }
 
-extension OperationState {
+extension OperationRecord {
     mutating func observing<Result>(_ change: (inout ObserverRegistry) -> Result) -> Result {
         var made = registry ?? CopyOnWrite(ObserverRegistry())
         // `registry` is nil during the change, so that the change copies nothing.
@@ -49,7 +49,7 @@ extension OperationState {
     /// Removes and returns the observers, which may retain the operation, once the last event has been sent.
     mutating func takeObserversIfOver() -> CopyOnWrite<ObserverRegistry>? {
         // Until `hasNotifiedEnd`, observers of `isFinished` may have to be notified, which happens outside the lock.
-        guard machine.delivery.hasNotifiedEnd, observers?.isTelling == false else { return nil }
+        guard delivery.hasNotifiedEnd, observers?.isTelling == false else { return nil }
         defer { registry = nil }
         return registry
     }
@@ -64,7 +64,7 @@ extension AnyRequestOperation {
         let (source, end) = withLock { state -> (BroadcastSource<RequestEvent>, AnyOutcome?) in
             if let source = state.observers?.events { return (source, nil) }
             // The outcome is known, so the broadcast ends with it at once.
-            if state.machine.delivery.hasBegun { return (fresh, state.outcome) }
+            if state.delivery.hasBegun { return (fresh, state.outcome) }
             state.observing { $0.events = fresh }
             return (fresh, nil)
         }
@@ -74,7 +74,7 @@ extension AnyRequestOperation {
 
     func emit(_ event: RequestEvent) {
         // An event that arrives after the outcome is discarded.
-        let isNotifier = withLock { !$0.machine.delivery.hasBegun && $0.note(event) }
+        let isNotifier = withLock { !$0.delivery.hasBegun && $0.note(event) }
         if isNotifier { notifyEvents() }
     }
 

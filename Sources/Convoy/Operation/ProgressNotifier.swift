@@ -115,13 +115,13 @@ extension AnyRequestOperation {
         let notifier = ProgressNotifier(place, every: interval, clock: context.clock, handler)
         withLock { state in
             // No progress follows the outcome. A handler that was added after the outcome would never be released.
-            guard !state.machine.delivery.hasBegun else { return }
+            guard !state.delivery.hasBegun else { return }
             state.observing { $0.progress.append(notifier) }
         }
     }
 
     /// Nil once the outcome is being delivered: from then on, only `lastCall` reports counts.
     fileprivate var progressBeforeOutcome: TransferProgress? {
-        withLock { $0.machine.delivery.hasBegun ? nil : $0.progress }
+        withLock { $0.delivery.hasBegun ? nil : $0.progress }
     }
 }

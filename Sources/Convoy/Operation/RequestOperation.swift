@@ -193,7 +193,7 @@ extension RequestOperation {
     public func startAndWait(
         in mode: RunLoop.Mode = .default, timeout: Duration? = nil
     ) throws(RequestError) -> Response<Output> {
-        if withLock({ $0.queueEntry == nil }) { start() }
+        if withLock({ !$0.isEnqueued }) { start() }
         let loop = RunLoop.current
         let began = ContinuousClock.now
         // A loop without a source returns at once. This timer keeps it asleep for the requested time.
@@ -202,7 +202,7 @@ extension RequestOperation {
         defer { anchor.invalidate() }
         var toldAt: ContinuousClock.Instant?
         while true {
-            let delivery = withLock { $0.machine.delivery }
+            let delivery = withLock { $0.delivery }
             let (isDelivering, isSettled) = (delivery.hasBegun, delivery.isSettled)
             // Callbacks that are due on this loop may still run. After 250 ms the method returns, even if callbacks
             // elsewhere are running.

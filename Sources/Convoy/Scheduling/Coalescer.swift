@@ -52,35 +52,31 @@ extension CoalescingKey: Hashable {
     }
 }
 
-// Part of a scheduler's state. Each transfer is a separate operation. A listed subscriber has the status
-// ``QueueEntry/Status/sharing`` until the response is delivered to it. Each change costs O(1), for any number of
-// subscribers.
+// Part of a manager's schedule. Each transfer is a separate operation. A listed subscriber waits for the transfer until
+// the response is delivered to it. Each change costs O(1), for any number of subscribers.
 struct Coalescer {
     struct Change: Sendable {
         let operation: RequestOperation<Data>
         /// The highest priority of the subscribers; nil if the last one has left, so that the operation is cancelled.
-        let priority: Versioned<Operation.QueuePriority>?
+        let priority: Operation.QueuePriority?
     }
 
     private struct SharedTransfer {
         let operation: RequestOperation<Data>
-        var subscribers: [ObjectIdentifier: (queueEntry: QueueEntry, priorityIndex: Int)] = [:]
+        var subscribers: [ObjectIdentifier: (operation: AnyRequestOperation, priorityIndex: Int)] = [:]
         var counts = [0, 0, 0, 0, 0]
-        /// The number of changes of the subscribers, used as the version of their highest priority.
-        var changes: UInt32 = 0
 
-        mutating func set(_ queueEntry: QueueEntry, isSubscriber: Bool) -> Change {
-            changes &+= 1
-            if let old = subscribers.removeValue(forKey: ObjectIdentifier(queueEntry)) {
+        mutating func set(_ subscriber: AnyRequestOperation, isSubscriber: Bool) -> Change {
+            if let old = subscribers.removeValue(forKey: ObjectIdentifier(subscriber)) {
                 counts[old.priorityIndex] -= 1
             }
             if isSubscriber {
-                let priorityIndex = queueEntry.priority.value.priorityIndex
-                subscribers[ObjectIdentifier(queueEntry)] = (queueEntry, priorityIndex)
+                let priorityIndex = subscriber.record.priority.priorityIndex
+                subscribers[ObjectIdentifier(subscriber)] = (subscriber, priorityIndex)
                 counts[priorityIndex] += 1
             }
             let highest = counts.firstIndex { $0 > 0 }.map { Operation.QueuePriority(priorityIndex: $0) }
-            return Change(operation: operation, priority: highest.map { Versioned($0, version: changes) })
+            return Change(operation: operation, priority: highest)
         }
     }
 
@@ -90,65 +86,62 @@ struct Coalescer {
 
     /// Adds a subscriber to a transfer; the new operation is used only if no transfer exists.
     mutating func join(
-        _ queueEntry: QueueEntry, _ key: CoalescingKey, new: RequestOperation<Data>
+        _ operation: AnyRequestOperation, _ key: CoalescingKey, new: RequestOperation<Data>
     ) -> (change: Change, isNew: Bool) {
         let isNew = transfers[key] == nil
-        (queueEntry.status, queueEntry.sharedTransfer) = (.sharing, key)
-        return (transfers[key, default: SharedTransfer(operation: new)].set(queueEntry, isSubscriber: true), isNew)
+        operation.record.sharedTransfer = key
+        return (transfers[key, default: SharedTransfer(operation: new)].set(operation, isSubscriber: true), isNew)
     }
 
-    mutating func priorityChanged(of queueEntry: QueueEntry) -> Change? { set(queueEntry, isSubscriber: true) }
+    mutating func priorityChanged(of operation: AnyRequestOperation) -> Change? { set(operation, isSubscriber: true) }
 
-    mutating func leave(_ queueEntry: QueueEntry) -> Change? {
-        defer { queueEntry.sharedTransfer = nil }
-        let change = set(queueEntry, isSubscriber: false)
-        if let key = queueEntry.sharedTransfer, let change, change.priority == nil { transfers[key] = nil }
+    mutating func leave(_ operation: AnyRequestOperation) -> Change? {
+        defer { operation.record.sharedTransfer = nil }
+        let change = set(operation, isSubscriber: false)
+        if let key = operation.record.sharedTransfer, let change, change.priority == nil { transfers[key] = nil }
         return change
     }
 
-    private mutating func set(_ queueEntry: QueueEntry, isSubscriber: Bool) -> Change? {
+    private mutating func set(_ operation: AnyRequestOperation, isSubscriber: Bool) -> Change? {
         // The transfer may have ended, and another with an equal key may have begun.
-        guard let key = queueEntry.sharedTransfer, transfers[key]?.subscribers[ObjectIdentifier(queueEntry)] != nil
+        guard let key = operation.record.sharedTransfer,
+            transfers[key]?.subscribers[ObjectIdentifier(operation)] != nil
         else { return nil }
-        return transfers[key]?.set(queueEntry, isSubscriber: isSubscriber)
+        return transfers[key]?.set(operation, isSubscriber: isSubscriber)
     }
 
     mutating func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) -> [(AnyRequestOperation, CoalescingKey)]
     {
         guard transfers[key]?.operation === shared, let transfer = transfers.removeValue(forKey: key) else { return [] }
         return transfer.subscribers.values.compactMap { subscriber in
-            guard let operation = subscriber.queueEntry.operation else { return nil }
-            return subscriber.queueEntry.sharedTransfer.map { (operation, $0) }
+            subscriber.operation.record.sharedTransfer.map { (subscriber.operation, $0) }
         }
     }
 
     func subscribers(_ key: CoalescingKey) -> [AnyRequestOperation] {
-        transfers[key].map { $0.subscribers.values.compactMap(\.queueEntry.operation) } ?? []
+        transfers[key].map { $0.subscribers.values.map(\.operation) } ?? []
     }
 
-    func operation(_ queueEntry: QueueEntry) -> RequestOperation<Data>? {
-        queueEntry.sharedTransfer.flatMap { transfers[$0]?.operation }
+    func operation(_ subscriber: AnyRequestOperation) -> RequestOperation<Data>? {
+        subscriber.record.sharedTransfer.flatMap { transfers[$0]?.operation }
     }
 }
 
 extension Scheduler {
     /// Makes an operation with a known request share an equal transfer; false if the operation must send its request.
-    func share(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) -> Bool {
-        let given = operation.withLock { state in
-            state.followUp?.sharedAnswer == nil
-                ? state.requestPlan?.core.flatMap { core in state.prepared.map { (core, $0) } } : nil
+    func share(_ operation: AnyRequestOperation) -> Bool {
+        let given = operation.withLock { record in
+            record.followUp?.sharedAnswer == nil
+                ? record.requestPlan?.core.flatMap { core in record.prepared.map { (core, $0) } } : nil
         }
-        guard let (given, request) = given, let key = CoalescingKey(given, request), let reference = wish.queueEntry
-        else { return false }
+        guard let (given, request) = given, let key = CoalescingKey(given, request) else { return false }
         // The shared request is the first subscriber's, without the properties that concern only one subscriber. Each
         // subscriber has its own deadline, so the transfer has none, not even the manager's.
         var core = given
         (core.policies.isCoalesced, core.policies.deadline, core.policies.inheritedDeadline) = (false, .some(nil), nil)
         (core.tags, core.name, core.decodesAtOnce, core.priority) = ([], nil, true, operation.queuePriority)
         let made = RequestOperation(Request<Data>(core: core) { body, _ in body.data }, of: self, isInternal: true)
-        guard let (change, isNew) = state.withLock({ $0.shares($0[reference], key, new: made, wish) }) else {
-            return false
-        }
+        guard let (change, isNew) = changing({ $0.share(operation, key, new: made) }) else { return false }
         let shared = change.operation
         if isNew {
             // There may be many subscribers, and a transfer finishes on the transport's thread. So the handler runs on
@@ -157,7 +150,7 @@ extension Scheduler {
             // Progress uses the same serial executor, so it is reported before the outcome. At most one call is
             // pending, however fast bytes arrive.
             shared.notifyProgress(at: .executor) { progress in
-                for operation in self.state.withLock({ $0.coalescer.subscribers(key) }) { operation.carry(progress) }
+                for operation in self.schedule.withLock({ $0.coalescer.subscribers(key) }) { operation.carry(progress) }
             }
             enqueue(shared, as: .shared)
         } else {
@@ -172,13 +165,13 @@ extension Scheduler {
     }
 
     func perform(_ change: Coalescer.Change) {
-        if let priority = change.priority { change.operation.follow(priority) } else { change.operation.cancel() }
+        if let priority = change.priority { change.operation.queuePriority = priority } else { change.operation.cancel() }
     }
 
     private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {
         guard let result = shared.result else { return }
         let progress = shared.progress
-        for (operation, key) in state.withLock({ $0.coalescer.end(shared, key) }) {
+        for (operation, key) in schedule.withLock({ $0.coalescer.end(shared, key) }) {
             operation.onExecutor { self.hand(result, progress, of: key, to: operation) }
         }
     }
@@ -189,27 +182,25 @@ extension Scheduler {
     ) {
         switch result {
         case .failure(let error):
-            guard change(operation, { $1.shares(key) }) == true else { return }
+            let isShared = operation.withLock { record in
+                let isShared = record.phase == .waiting(.transfer) && record.sharedTransfer === key
+                if isShared, error.code != .cancelled { record.progress = progress }
+                return isShared
+            }
+            guard isShared else { return }
             guard error.code == .cancelled else {
-                operation.withLock { if $0.outcome == nil { $0.progress = progress } }
                 return operation.conclude(AnyOutcome(error: error, failedAttempts: error.attempts))
             }
             operation.conclude(.cancelled, "the transfer that it shared was cancelled")
         case .success(let answer):
-            let suspension = operation.suspension
-            operation.withLock { state in
-                state.makeFollowUp().share(answer)
-                state.progress = progress
+            // An operation that no longer waits for this transfer sends its request, or shares another one.
+            let effects = changing { schedule in
+                guard let effects = schedule.answerCame(operation, of: key) else { return Schedule.Effects() }
+                operation.record.makeFollowUp().share(answer)
+                operation.record.progress = progress
+                return effects
             }
-            if let next = change(operation, { $0.answerCame($1, of: key, suspension) }) ?? nil {
-                perform(next, for: operation)
-            } else {
-                // The operation no longer waits for this transfer. If it has not started, it drops the response, and
-                // requests one again when it is ready.
-                operation.withLock { state in
-                    if state.machine.phase == .pending { state.followUp?.sharedAnswer = nil }
-                }
-            }
+            operation.perform(effects)
         }
     }
 }

@@ -1,26 +1,24 @@
-// Decides which operation is next, and counts those that run. A value, without lock.
+// Decides which operation gets the next slot, and counts the slots. A value, without lock.
 import Foundation
 
 // Within a priority the order is first in, first out (or last in, first out), over all hosts. Operations that return
 // for another attempt precede the new ones. A host at its limit or on hold is skipped, so that it blocks no other
-// host. When an operation leaves its queue, a stale entry remains there and is skipped later. So every move costs
-// O(1), plus O(log *h*) for *h* hosts with waiting operations.
+// host. Every move costs O(1), plus O(log *h*) for *h* hosts with waiting operations.
 //
 // The slot of an operation that has not begun does not count against operations that have begun. Otherwise a deadlock
 // is possible: A waits for a retry, and B has the only slot, but the operation queue starts B only after A. So A may
-// use that slot. B requests a slot again when it begins (``SchedulerState/begins(_:_:)``).
+// use that slot. B waits for a slot again when it begins (``mayBegin(_:limit:)``).
 struct HostQueues {
     let limits: HostLimits
     let prioritization: RequestPrioritization
     var hosts: [String: Host] = [:]
     /// Two heaps, because either kind may have to be skipped.
-    private(set) var candidates = (begun: Heap<Turn>(), new: Heap<Turn>())
-    private var sweepCount = 64
-    private var lastQueueNumber: UInt64 = 0
+    private var lines = (begun: Lines(), new: Lines())
+    private var lastOrder: UInt64 = 0
     private(set) var running = 0
-    var unstarted = 0
+    private(set) var unstarted = 0
 
-    /// When a candidate for a slot was last found; ``release(_:for:isUnsent:)`` uses it as the current time.
+    /// When an operation last got a slot; ``release(_:isUnsent:)`` uses it as the current time.
     private var lastLook: ContinuousClock.Instant?
     var pacer: RequestPacer?
     var holds = Holds()
@@ -37,99 +35,115 @@ struct HostQueues {
         pacer = rate.map { RequestPacer($0) }
     }
 
-    mutating func join(_ queueEntry: QueueEntry) {
-        lastQueueNumber += 1
-        queueEntry.queueNumber = lastQueueNumber
-        (queueEntry.status, queueEntry.isCandidate) = (.waiting, false)
-        queueEntry.rank = queueEntry.hasSent ? .returning : queueEntry.hasBegun ? .started : .new
-        let host = makeHost(queueEntry.host)
-        queueEntry.queue = host
-        host.append(queueEntry)
+    /// Makes an operation wait for a slot.
+    mutating func join(_ operation: AnyRequestOperation) {
+        operation.record.phase = .waiting(.slot)
+        let host = makeHost(operation.record.nextHost)
+        operation.record.host = host
+        append(operation, to: &(operation.record.rank == .new ? host.new : host.begun).queue)
         hostChanged(host)
     }
 
-    mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> QueueEntry? {
+    mutating func append(_ operation: AnyRequestOperation, to queue: inout WaitQueue) {
+        lastOrder += 1
+        operation.record.order = lastOrder
+        let rank = operation.record.rank
+        queue.append(operation, line: 3 * operation.record.priority.priorityIndex + rank.rawValue)
+    }
+
+    /// Gives a slot to the operation that is next, and returns it.
+    mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> AnyRequestOperation? {
         while true {
-            let begun = running - unstarted < limit ? candidates.begun.first : nil
-            let new = running < limit && takesNew ? candidates.new.first : nil
+            let begun = running - unstarted < limit ? lines.begun.first : nil
+            let new = running < limit && takesNew ? lines.new.first : nil
             guard begun != nil || new != nil, pacer == nil || !isPaced(now) else { return nil }
-            let isNew = if let begun, let new { new < begun } else { begun == nil }
-            let candidate = isNew ? candidates.new.popFirst() : candidates.begun.popFirst()
+            let isNew = if let begun, let new { new.turn < begun.turn } else { begun == nil }
+            guard let line = isNew ? new : begun, let operation = line.queue.first(prioritization) else { return nil }
+            let host = line.host
             lastLook = now
-            guard let candidate, candidate.isLive, let host = candidate.queueEntry.queue else { continue }
-            let queueEntry = candidate.queueEntry
-            queueEntry.isCandidate = false
-            guard host.hasRoom(hasBegun: !isNew) else { continue }
-            if limits.rate != nil || limits.breaker != nil, !host.admits(queueEntry, now: now) {
-                noteHold(of: host)
-                continue
+            if limits.rate != nil || limits.breaker != nil {
+                let (isAdmitted, pass) = host.admits(now: now)
+                if let pass { operation.record.pass = pass }
+                guard isAdmitted else {
+                    noteHold(of: host)
+                    hostChanged(host)
+                    continue
+                }
             }
-            queueEntry.status = .dispatched
-            queueEntry.slotCount &+= 1
-            host.waiting -= 1
+            line.queue.remove(operation)
+            operation.record.hasSlot = true
             host.running += 1
             running += 1
             if isNew {
                 host.unstarted += 1
                 unstarted += 1
             }
-            if pacer != nil || limits.rate != nil { takeToken(queueEntry, at: host, now) }
+            if pacer != nil || limits.rate != nil { takeToken(operation, at: host, now) }
             hostChanged(host)
-            return queueEntry
+            return operation
         }
     }
 
-    mutating func record(_ sample: HostSample, of queueEntry: QueueEntry, now: ContinuousClock.Instant) {
-        guard queueEntry.status == .dispatched, let host = queueEntry.queue else { return }
-        host.record(sample, pass: queueEntry.pass, now: now)
-        queueEntry.pass = nil
+    /// An operation with a slot begins: its slot counts from now on.
+    mutating func began(_ operation: AnyRequestOperation) {
+        guard let host = operation.record.host else { return }
+        host.unstarted -= 1
+        unstarted -= 1
+        hostChanged(host)
+    }
+
+    func mayBegin(_ operation: AnyRequestOperation, limit: Int) -> Bool {
+        guard let host = operation.record.host else { return false }
+        return host.mayBegin(operation.record.pass) && running - unstarted <= limit
+            && host.running - host.unstarted <= host.currentLimit
+    }
+
+    mutating func record(_ sample: HostSample, of operation: AnyRequestOperation, now: ContinuousClock.Instant) {
+        guard operation.record.hasSlot, let host = operation.record.host else { return }
+        host.record(sample, pass: operation.record.pass, now: now)
+        operation.record.pass = nil
         noteHold(of: host)
         hostChanged(host)
     }
 
-    /// With `isUnsent`, the operation has begun but sent nothing since it got the slot.
-    mutating func release(_ queueEntry: QueueEntry, for status: QueueEntry.Status = .ended, isUnsent: Bool = false) {
-        guard let host = queueEntry.queue else { return }
-        let hasSlot = queueEntry.status == .dispatched
-        (queueEntry.status, queueEntry.queue) = (status, nil)
-        if hasSlot {
-            if queueEntry.token != nil { leaveToken(queueEntry, at: host, isUnsent: isUnsent || !queueEntry.hasBegun) }
+    /// Takes the slot of an operation, or its place in the queue of its host. With `isUnsent`, the operation has begun
+    /// but sent nothing since it got the slot.
+    mutating func release(_ operation: AnyRequestOperation, isUnsent: Bool = false) {
+        guard let host = operation.record.host else { return }
+        operation.record.host = nil
+        if operation.record.hasSlot {
+            let hasBegun = operation.record.hasBegun
+            operation.record.hasSlot = false
+            if operation.record.token != nil { leaveToken(operation, at: host, isUnsent: isUnsent || !hasBegun) }
             running -= 1
             host.running -= 1
-            if !queueEntry.hasBegun {
+            if !hasBegun {
                 unstarted -= 1
                 host.unstarted -= 1
             }
             // The attempt ended without a result for its host: the request was cancelled or never sent.
-            if let pass = queueEntry.pass, let lastLook {
+            if let pass = operation.record.pass, let lastLook {
                 host.giveBack(pass, now: lastLook)
-                queueEntry.pass = nil
+                operation.record.pass = nil
             }
         } else {
-            host.waiting -= 1
-            host.sweepIfNeeded()
+            host.line(of: operation).queue.remove(operation)
         }
         hostChanged(host)
     }
 
-    // Afterwards, a host with room and waiting entries has a candidate in a heap. A host with nothing waiting may be
+    // Afterwards, a host with room and waiting operations is among the lines. A host for which nothing waits may be
     // removed, if many hosts are stored.
-    mutating func hostChanged(_ host: Host) {
-        guard host.waiting > 0 else {
-            // The host may be used again, and its learned limits are useful. But only a limited number of them is kept.
-            let isKept = hosts.count <= 64 || !host.isIdle || host.hasLearned && hosts.count <= 1_024
-            if !isKept, hosts[host.name] === host { hosts[host.name] = nil }
-            return
-        }
-        if let best = host.takeBest(hasBegun: true) { candidates.begun.insert(Turn(best, prioritization)) }
-        if let best = host.takeBest(hasBegun: false) { candidates.new.insert(Turn(best, prioritization)) }
-        guard candidates.begun.count + candidates.new.count > sweepCount else { return }
-        candidates.begun.removeAll { !$0.isLive }
-        candidates.new.removeAll { !$0.isLive }
-        sweepCount = 2 * (candidates.begun.count + candidates.new.count) + 64
+    private mutating func hostChanged(_ host: Host) {
+        lines.begun.update(host.begun, host.turn(host.begun))
+        lines.new.update(host.new, host.turn(host.new))
+        guard host.waiting == 0, hosts.count > 64 else { return }
+        // The host may be used again, and its learned limits are useful. But only a limited number of them is kept.
+        let isKept = !host.isIdle || host.hasLearned && hosts.count <= 1_024
+        if !isKept, hosts[host.name] === host { hosts[host.name] = nil }
     }
 
-    mutating func makeHost(_ name: String) -> Host {
+    private mutating func makeHost(_ name: String) -> Host {
         if let host = hosts[name] { return host }
         let host = Host(name, limits, prioritization)
         hosts[name] = host
@@ -137,43 +151,14 @@ struct HostQueues {
     }
 }
 
-// The lowest turn is first: by priority and rank, then by the order of queueing. With `lifo`, the newest operation
-// precedes, except among those that return for another attempt.
-struct Turn: Comparable {
-    let queueEntry: QueueEntry
-    private let queueNumber: UInt64
-    private let status: QueueEntry.Status
-    private let priorityIndex: Int
-    private let order: UInt64
-
-    init(_ queueEntry: QueueEntry, _ prioritization: RequestPrioritization) {
-        (self.queueEntry, queueNumber) = (queueEntry, queueEntry.queueNumber)
-        (status, priorityIndex) = (queueEntry.status, queueEntry.priorityIndex)
-        order = prioritization == .lifo && queueEntry.rank != .returning ? .max - queueNumber : queueNumber
-    }
-
-    var isLive: Bool {
-        queueEntry.status == status && queueEntry.queueNumber == queueNumber
-            && queueEntry.priorityIndex == priorityIndex
-    }
-
-    static func < (left: Turn, right: Turn) -> Bool {
-        left.priorityIndex != right.priorityIndex ? left.priorityIndex < right.priorityIndex : left.order < right.order
-    }
-
-    static func == (left: Turn, right: Turn) -> Bool {
-        left.priorityIndex == right.priorityIndex && left.order == right.order
-    }
-}
-
 extension HostQueues {
-    mutating func hold(_ name: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) -> Bool {
+    mutating func hold(_ name: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) {
         let host = makeHost(name)
-        if let held = host.holds.end(of: .asked), held >= instant { return false }
+        if let held = host.holds.end(of: .asked), held >= instant { return }
         host.holds.set(.asked, until: instant)
         host.reason = reason
         noteHold(of: host)
-        return true
+        hostChanged(host)
     }
 
     /// Ends the expired holds of one host or, if the name is nil, those that apply to every host.
@@ -203,18 +188,17 @@ extension HostQueues {
         return true
     }
 
-    mutating func takeToken(_ queueEntry: QueueEntry, at host: Host, _ now: ContinuousClock.Instant) {
-        // The moment is rounded, so that the queue entry and the rate limits store equal values, which are compared
-        // later.
+    private mutating func takeToken(_ operation: AnyRequestOperation, at host: Host, _ now: ContinuousClock.Instant) {
+        // The moment is rounded, so that the record and the rate limits store equal values, which are compared later.
         let taken = CompactInstant(now)
-        queueEntry.token = taken
+        operation.record.token = taken
         pacer?.take(now: taken.instant)
         host.pacer?.take(now: taken.instant)
     }
 
-    mutating func leaveToken(_ queueEntry: QueueEntry, at host: Host, isUnsent: Bool) {
-        guard let takenAt = queueEntry.token?.instant else { return }
-        queueEntry.token = nil
+    private mutating func leaveToken(_ operation: AnyRequestOperation, at host: Host, isUnsent: Bool) {
+        guard let takenAt = operation.record.token?.instant else { return }
+        operation.record.token = nil
         guard isUnsent else { return }
         pacer?.giveBack(takenAt: takenAt)
         host.pacer?.giveBack(takenAt: takenAt)

@@ -30,12 +30,9 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
 
     private var scheduler: Scheduler? { state.withLock { $0.scheduler } }
 
-    // False if it has to be added to the queue. The current thread may be a transport's. So an operation does not start
-    // here if its start would run user code or wait for a disk, or if it has dependencies or dependents.
-    func start(_ operation: AnyRequestOperation, at moment: CompactInstant) -> Bool {
-        operation.isInternal && operation.context.transport.isReentrant
-            && maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
-            && operation.startInline(at: moment)
+    /// Whether requests to which no caller has a reference may start without the queue.
+    var startsAtOnce: Bool {
+        maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
     }
 
     func add(_ operation: AnyRequestOperation) -> Bool { operation.handOver { super.addOperation($0) } }

@@ -1,11 +1,10 @@
 // Decides when operations run, and starts them or adds them to the operation queue.
 import Foundation
 
-// ``SchedulerState`` makes the decisions; this class supplies the facts and performs the effects with no lock held. The
-// operations retain their scheduler, so the manager may be released while they run. The manager's own queue receives
-// only operations that are ready and have a slot. Foundation rescans every operation that is not ready on every event,
-// which makes long chains quadratic. A caller's queue receives every operation at once, so that the guarantees of that
-// queue apply.
+// ``Schedule`` makes the decisions; this class performs them with no lock held. The operations retain their scheduler,
+// so the manager may be released while they run. The manager's own queue receives only operations that are ready and
+// have a slot. Foundation rescans every operation that is not ready on every event, which makes long chains quadratic.
+// A caller's queue receives every operation at once, so that the guarantees of that queue apply.
 final class Scheduler: Sendable {
     private static let inlineStartLimit = 64
 
@@ -14,7 +13,7 @@ final class Scheduler: Sendable {
     private let startQueue: DispatchQueue
     let ownQueue: ManagerQueue?
     let context: ExecutionContext
-    var state: Locked<SchedulerState> { context.schedule }
+    var schedule: Locked<Schedule> { context.schedule }
     /// The batches and similar producers that have not ended.
     let producers = Locked<[ObjectIdentifier: any Producer]>([:])
 
@@ -26,34 +25,26 @@ final class Scheduler: Sendable {
         ownQueue?.follow(self)
     }
 
-    // With `isStarted`, the operation is executing. Returns the error if it has finished already, or is not of this
-    // manager; nil otherwise.
+    /// Returns the error if the operation has finished already, or is not of this manager; nil otherwise.
     @discardableResult
-    func enqueue(
-        _ operation: AnyRequestOperation, as role: QueueEntry.Role = .caller, isStarted: Bool = false
-    ) -> RequestError? {
+    func enqueue(_ operation: AnyRequestOperation, as role: OperationRecord.Role = .caller) -> RequestError? {
         guard operation.context === context else { return refuseForeign(operation) }
-        // From here on the queue entry records changes of the operation, even before the state has the entry.
-        let reference = QueueEntryReference(place: QueueEntry(operation, role))
-        let now = context.clock.now
-        let (defaults, isPlain) = (context.defaults, operation.isPlain)
-        guard
-            var arrival = operation.withLock({ state in
-                state.arrive(reference, now, preparing: isPlain ? defaults : nil, isStarted: isStarted)
-            })
-        else { return isStarted ? nil : refuseFinished(operation) }
-        if arrival.isWatched { operation.emit(.queued) }
         if operation.mayHaveDeadline { operation.armDeadline() }
-        if let error = arrival.refusal { operation.conclude(AnyOutcome(error: error)) }
-        let barrier = role == .caller && !isStarted ? ownQueue?.lastBarrier : nil
-        if let barrier { operation.addDependency(barrier) }
-        let hasEdges = arrival.hasEdges || barrier != nil
-        if hasEdges { arrival.isDependent = DependencyGraph.isDependent(operation) }
-        perform(handingOver(at: now) { [arrival] in $0.arrived($0[reference], arrival) }, for: operation)
+        if role == .caller, let barrier = ownQueue?.lastBarrier, operation.withLock({ !$0.isEnqueued && !$0.isFinished }) {
+            operation.addDependency(barrier)
+        }
+        let (now, defaults) = (context.clock.now, operation.isPlain ? context.defaults : nil)
+        let arrival = changing(at: now) { $0.arrive(operation, as: role, CompactInstant(now), preparing: defaults) }
+        guard let arrival else { return refuseFinished(operation) }
+        perform(arrival, for: operation)
         return nil
     }
 
-    func adopt(_ operation: AnyRequestOperation) { enqueue(operation, isStarted: true) }
+    func perform(_ arrival: Schedule.Arrival, for operation: AnyRequestOperation) {
+        if arrival.notifiesEvents { operation.notifyEvents() }
+        if let error = arrival.refusal { return operation.conclude(AnyOutcome(error: error)) }
+        perform(arrival.effects, for: operation)
+    }
 
     private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {
         guard operation.isFinished else { return nil }
@@ -64,7 +55,7 @@ final class Scheduler: Sendable {
     /// Refuses an operation that this manager has not made; the operation fails, unless its own manager has it.
     private func refuseForeign(_ operation: AnyRequestOperation) -> RequestError {
         let message = "nothing was sent: this manager did not make the operation; make it with its operation(_:)"
-        if operation.withLock({ $0.queueEntry == nil }) {
+        if operation.withLock({ !$0.isEnqueued }) {
             operation.conclude(.invalidRequest, message, onlyBeforeStart: true)
             // Nothing else would finish it if no queue has it.
             if !operation.isInQueue { operation.start() }
@@ -83,103 +74,75 @@ final class Scheduler: Sendable {
         return error
     }
 
-    func finished(_ reference: QueueEntryReference, isSettled: Bool) {
-        let effects = handingOver { $0.finished($0[reference], isSettled: isSettled) }
-        if let transfer = effects.transfer { perform(transfer) }
-        for call in effects.calls { call() }
-    }
-
-    func settled(_ reference: QueueEntryReference) {
-        for call in state.withLock({ $0.settled($0[reference]) }) { call() }
-    }
-
     static let shutDownReason = "nothing was sent: its manager has been shut down; make another manager"
 
-    func perform(_ effects: SchedulerState.Effects, for operation: AnyRequestOperation) {
+    func perform(_ effects: Schedule.Effects, for operation: AnyRequestOperation) {
         if let transfer = effects.transfer { perform(transfer) }
-        if effects.isRefused {
-            operation.conclude(.managerShutDown, Self.shutDownReason)
-        }
+        if effects.isRefused { operation.conclude(.managerShutDown, Self.shutDownReason) }
         if effects.starts { operation.start() }
-        if effects.enters, ownQueue?.start(operation, at: CompactInstant(context.clock.now)) != true {
-            enter(operation)
+        if effects.enters {
+            let startsHere = ownQueue?.startsAtOnce == true && context.transport.isReentrant && operation.isInternal
+            if startsHere, operation.withLock({ _ in operation.startsInline }) {
+                operation.start()
+            } else {
+                enter(operation)
+            }
         }
-        if let slot = effects.keeps { operation.resumeAttempt(after: .slotKept(slot)) }
-        if effects.resumes { operation.resumeAttempt() }
         if effects.prepares { prepare(operation) }
     }
 
-    func reference(of operation: AnyRequestOperation) -> QueueEntryReference? {
-        operation.scheduler === self ? operation.withLock { $0.queueEntry } : nil
-    }
-
-    /// Passes an event of an operation to the state; nil if the operation has no queue entry.
-    func change<Result: Sendable>(
-        _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
-    ) -> Result? {
-        guard let reference = reference(of: operation) else { return nil }
-        return state.withLock { event(&$0, $0[reference]) }
-    }
     // MARK: Starting
 
-    func pump() { handingOver { _ in } }
+    func pump() { changing { _ in } }
 
     /// Calls `pump()` on another thread, because many operations may start and the current thread has other work.
     func pumpElsewhere() { startQueue.async { self.pump() } }
 
-    /// One thread at a time starts or queues operations, so they enter the operation queue in the order of their slots.
+    private func next(_ schedule: inout Schedule, _ now: ContinuousClock.Instant) -> Schedule.Next {
+        let isReentrant = context.transport.isReentrant
+        return schedule.next(now, startsHere: isReentrant && ownQueue?.startsAtOnce == true, isReentrant: isReentrant)
+    }
+
+    /// Changes the schedule, and starts what may start then. One thread at a time starts or queues operations, so they
+    /// enter the operation queue in the order of their slots.
     @discardableResult
-    func handingOver<Result: Sendable>(
-        at now: ContinuousClock.Instant? = nil, _ event: (inout SchedulerState) -> Result
+    func changing<Result: Sendable & ~Copyable>(
+        at now: ContinuousClock.Instant? = nil, _ change: (inout Schedule) -> Result
     ) -> Result {
         let now = now ?? context.clock.now
-        let (result, first) = state.withLock { state -> (Result, SchedulerState.Next?) in
-            let result = event(&state)
+        var first: Schedule.Next?
+        let result = schedule.withLock { schedule in
+            let result = change(&schedule)
             // If another thread is starting operations, that thread checks once more before it stops.
-            return (result, state.isHandingOver ? nil : state.next(now))
+            if !schedule.isHandingOver { first = next(&schedule, now) }
+            return result
         }
         if let first { handOver(first) }
         return result
     }
 
-    @discardableResult
-    func handingOver<Result: Sendable>(
-        _ operation: AnyRequestOperation, _ event: (inout SchedulerState, QueueEntry) -> Result
-    ) -> Result? {
-        guard let reference = reference(of: operation) else { return nil }
-        return handingOver { event(&$0, $0[reference]) }
-    }
-
-    private func handOver(_ first: SchedulerState.Next) {
+    private func handOver(_ first: Schedule.Next) {
         var (next, count) = (first, 0)
         while true {
             // The thread that starts operations also sets the timers for new holds.
             for hold in next.holds { liftLater(hold) }
-            guard let dispatch = next.dispatch else { return }
-            let (operation, isNew) = (dispatch.operation, !dispatch.hasBegun)
+            guard let (operation, step) = next.step else { return }
             count += 1
-            if isNew, ownQueue?.start(operation, at: dispatch.moment) == true {
-                // The manager's own queue has started the operation on this thread.
-            } else if isNew, dispatch.startsBeside {
-                // The operation is in no queue: it is a shared transfer, or a member of a group in a caller's queue.
-                if !context.transport.isReentrant || !operation.startInline(at: dispatch.moment) {
-                    context.taskControl.async { operation.start() }
-                }
-            } else if isNew, enter(operation) {
-                count -= 1
-            } else {
-                // The operation resumes after a wait, or was started by hand before this call and keeps its slot until
-                // it finishes.
-                operation.resumeAttempt(after: .slotGiven(dispatch.slot))
+            switch step {
+            case .send: operation.send(1)
+            case .launch: operation.launchWithoutBlocking()
+            case .adjust: operation.adjustTask()
+            case .enter: if enter(operation) { count -= 1 }
+            case .start: context.taskControl.async { operation.start() }
             }
             // The current thread may be the main thread, and other threads may add operations as fast as it starts
             // them.
             if count == Self.inlineStartLimit {
-                state.withLock { $0.isHandingOver = false }
+                schedule.withLock { $0.isHandingOver = false }
                 return pumpElsewhere()
             }
             let now = context.clock.now
-            next = state.withLock { $0.next(now) }
+            next = schedule.withLock { self.next(&$0, now) }
         }
     }
 
@@ -189,28 +152,13 @@ final class Scheduler: Sendable {
         if let ownQueue { return ownQueue.add(operation) }
         return operation.handOver { queue.addOperation($0) }
     }
-
-    func begins(_ reference: QueueEntryReference, _ suspension: Versioned<OperationStateMachine.Suspension>) -> Bool {
-        let begins = state.withLock { $0.begins($0[reference], suspension) }
-        if !begins { pump() }
-        return begins
-    }
-
-    func beginsWithAnswer(_ operation: AnyRequestOperation) {
-        handingOver(operation) { $0.beginsWithAnswer($1) }
-    }
 }
 
 extension Scheduler {
     var operations: [AnyRequestOperation] { operations { !$0.isInternal } }
 
-    func operations(_ isMeant: (QueueEntry.Role) -> Bool) -> [AnyRequestOperation] {
-        state.withLock { state in
-            state.queueEntries.compactMap { queueEntry -> (sequence: UInt64, operation: AnyRequestOperation)? in
-                guard let queueEntry, isMeant(queueEntry.role), let operation = queueEntry.operation else { return nil }
-                return (queueEntry.sequence, operation)
-            }
-        }.sorted { $0.sequence < $1.sequence }.map(\.operation)
+    func operations(_ isMeant: (OperationRecord.Role) -> Bool) -> [AnyRequestOperation] {
+        schedule.withLock { $0.operations(isMeant) }
     }
 
     func cancelAll() {
@@ -234,7 +182,7 @@ extension Scheduler {
     /// Otherwise the slot of a cancelled operation would go to another that is about to be cancelled, and is sent in
     /// vain.
     func frozen(_ work: () -> Void) {
-        state.withLock { $0.cancellations += 1 }
+        schedule.withLock { $0.cancellations += 1 }
         work()
         suspend { $0.cancellations -= 1 }
     }
@@ -248,17 +196,17 @@ extension Scheduler {
     func withholdSlots(for operation: AnyRequestOperation, while cancel: () -> Void) {
         // The manager's own queue withholds slots itself.
         guard operation.isInQueue(otherThan: ownQueue) else { return cancel() }
-        let isFirst = state.withLock { state in
-            state.queueCancellations.begun += 1
-            state.queueCancellations.running += 1
-            let isFirst = state.queueCancellations.begun == 1
-            if isFirst { state.cancellations += 1 }
+        let isFirst = schedule.withLock { schedule in
+            schedule.queueCancellations.begun += 1
+            schedule.queueCancellations.running += 1
+            let isFirst = schedule.queueCancellations.begun == 1
+            if isFirst { schedule.cancellations += 1 }
             return isFirst
         }
         let now = DispatchTime.now()
         if isFirst { giveSlotsAgain(after: .milliseconds(2), begun: 1, at: now, until: now + .seconds(5)) }
         cancel()
-        state.withLock { $0.queueCancellations.running -= 1 }
+        schedule.withLock { $0.queueCancellations.running -= 1 }
     }
 
     /// Gives slots again, or looks again later if a cancellation is running or has begun since the last look.
@@ -267,11 +215,11 @@ extension Scheduler {
     ) {
         context.taskControl.asyncAfter(deadline: .now() + delay) {
             let now = DispatchTime.now()
-            let newCount = self.state.withLock { state -> Int? in
-                let (nowBegun, running) = state.queueCancellations
+            let newCount = self.schedule.withLock { schedule -> Int? in
+                let (nowBegun, running) = schedule.queueCancellations
                 let isOver = nowBegun == begun && (running == 0 || now >= last + .milliseconds(500))
                 guard isOver || now >= end else { return nowBegun - begun }
-                state.queueCancellations.begun = 0
+                schedule.queueCancellations.begun = 0
                 return nil
             }
             guard let newCount else { return self.suspend { $0.cancellations -= 1 } }
@@ -286,68 +234,54 @@ extension Scheduler {
         frozen {
             // Otherwise a running batch would have requests that are rejected, instead of cancelled.
             cancelProducers()
-            state.withLock { $0.isShutDown = true }
+            schedule.withLock { $0.isShutDown = true }
             cancelAll()
         }
     }
 
     func drain() async {
-        let identity = state.withLock { state in
-            state.lastDrain += 1
-            return state.lastDrain
+        let identity = schedule.withLock { schedule in
+            schedule.lastDrain += 1
+            return schedule.lastDrain
         }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let waits = state.withLock { state in
-                    !Task.isCancelled && state.awaitEnd({ continuation.resume() }, identity: identity)
+                let waits = schedule.withLock { schedule in
+                    !Task.isCancelled && schedule.awaitEnd({ continuation.resume() }, identity: identity)
                 }
                 if !waits { continuation.resume() }
             }
         } onCancel: {
-            state.withLock { $0.drains.removeValue(forKey: identity) }?()
+            schedule.withLock { $0.drains.removeValue(forKey: identity) }?()
         }
     }
 
     func why(_ operation: AnyRequestOperation) -> String {
         let now = context.clock.now
-        let view = change(operation) { state, queueEntry in
-            let host = state.queues.hosts[queueEntry.host]
-            // Operations that have begun do not wait for those that have not.
-            let unstarted = queueEntry.rank == .new ? 0 : state.queues.unstarted
+        typealias View = (
+            phase: OperationRecord.Phase, hasBegun: Bool, transfer: AnyRequestOperation?, name: String,
+            holder: AnyRequestOperation?, slot: String
+        )
+        let view = schedule.withLock { schedule -> View? in
+            guard operation.scheduler === self, operation.record.isEnqueued else { return nil }
+            let (phase, exclusion) = (operation.record.phase, operation.record.exclusion)
             return (
-                status: queueEntry.status, host: queueEntry.host, transfer: state.coalescer.operation(queueEntry),
-                hasBegun: queueEntry.hasBegun,
-                exclusion: queueEntry.exclusion.flatMap { exclusion in
-                    exclusion.holder === queueEntry ? nil : (name: exclusion.name, holder: exclusion.holder?.operation)
-                },
-                runningThere: host?.running ?? 0,
-                hold: queueEntry.status == .waiting ? state.queues.holdWords(of: queueEntry.host, now: now) : nil,
-                learned: host?.words(now: now), running: state.queues.running - unstarted,
-                limit: state.limit, isHeldBack: state.isSuspended || !queueEntry.hasBegun && state.isQueueSuspended
+                phase, operation.record.hasBegun, schedule.coalescer.operation(operation), exclusion?.name ?? "",
+                exclusion?.holder, phase == .waiting(.slot) ? schedule.words(of: operation, now) : ""
             )
         }
         guard let view else { return operation.whyWithoutManager }
-        switch view.status {
+        switch view.phase {
         case .blocked: return operation.whyBlocked
-        case .preparing: return "waits for its request to be built"
-        case .suspended: return view.hasBegun ? operation.whyRunning : "waits for its owner: it is suspended"
-        case .awaitingPermit:
-            if operation.isGroup { return "waits for the manager: it is suspended" }
-            guard let exclusion = view.exclusion else { return operation.whyBlocked }
-            let holder = exclusion.holder.map { ": \($0.label) has it" } ?? ""
-            return "waits for the name “\(exclusion.name)”\(holder)"
-        case .yielded: return operation.whyRunning
-        case .sharing: return view.transfer.map { "shares a transfer that \(why($0))" } ?? operation.whyRunning
-        case .waiting:
-            if view.isHeldBack { return "waits for the manager: it is suspended" }
-            let learned = view.learned.map { "; \($0)" } ?? ""
-            if let hold = view.hold { return "waits for \(hold)" }
-            if view.running >= view.limit { return "waits for a slot: \(view.running) running, the limit" }
-            return "waits for \(view.host): \(view.runningThere) running there, its limit\(learned)"
-        case .dispatched, .inQueue:
-            guard operation.withLock({ $0.machine.isWaitingToStart }) else { return operation.whyRunning }
-            return whyNotStarted(operation)
-        case .ended: return operation.whyFinished
+        case .preparing where !view.hasBegun: return "waits for its request to be built"
+        case .waiting(.owner) where !view.hasBegun: return "waits for its owner: it is suspended"
+        case .waiting(.manager): return "waits for the manager: it is suspended"
+        case .waiting(.name): return "waits for the name “\(view.name)”\(view.holder.map { ": \($0.label) has it" } ?? "")"
+        case .waiting(.transfer): return view.transfer.map { "shares a transfer that \(why($0))" } ?? operation.whyRunning
+        case .waiting(.slot): return view.slot
+        case .handedOver: return whyNotStarted(operation)
+        case .ended, .finishing, .finished: return operation.whyFinished
+        case .created, .preparing, .waiting, .running, .deciding, .completing: return operation.whyRunning
         }
     }
 
@@ -363,125 +297,79 @@ extension Scheduler {
     }
 }
 
-extension SchedulerState {
-    mutating func awaitEnd(_ call: @escaping @Sendable () -> Void, identity: Int) -> Bool {
-        guard count > 0 else { return false }
-        drains[identity] = call
-        return true
+extension Schedule {
+    /// Why an operation waits for a slot.
+    fileprivate func words(of operation: AnyRequestOperation, _ now: ContinuousClock.Instant) -> String {
+        if isSuspended || !operation.record.hasBegun && isQueueSuspended {
+            return "waits for the manager: it is suspended"
+        }
+        guard let host = operation.record.host else { return "waits for a slot" }
+        if let hold = queues.holdWords(of: host.name, now: now) { return "waits for \(hold)" }
+        // Operations that have begun do not wait for those that have not.
+        let counted = queues.running - (operation.record.rank == .new ? 0 : queues.unstarted)
+        if counted >= limit { return "waits for a slot: \(counted) running, the limit" }
+        let learned = host.words(now: now).map { "; \($0)" } ?? ""
+        return "waits for \(host.name): \(host.running) running there, its limit\(learned)"
     }
 }
 
 extension Scheduler {
-    func dependenciesChanged(of operation: AnyRequestOperation, _ reference: QueueEntryReference) {
-        let isDependent = DependencyGraph.isDependent(operation)
-        let event = { (state: inout SchedulerState) in state.dependenciesTold(state[reference], isDependent) }
-        // A newly blocked operation may have released a slot, so another operation may start.
-        perform(isDependent.value ? handingOver(event) : state.withLock(event), for: operation)
-    }
-
     func prepare(_ operation: AnyRequestOperation) {
         if operation.isGroup { return startGroup(operation) }
-        let prepare = { @Sendable in
-            if let wish = operation.prepare() { self.awaitSlot(operation, wish) }
-        }
+        let prepare = { @Sendable in if operation.prepare() { self.awaitSlot(operation) } }
         // Building a chain's link is user code, and checking a file may be slow.
         let isFast = operation.withLock { ($0.requestPlan?.build == nil && !$0.usesDisk) || $0.prepared != nil }
         if isFast { prepare() } else { operation.onExecutor(prepare) }
     }
 
     private func startGroup(_ group: AnyRequestOperation) {
-        let suspension = group.suspension
-        if change(group, { $0.groupStarts($1, suspension) }) == true { group.start() }
+        if schedule.withLock({ $0.groupStarts(group) }) { group.start() }
     }
 
-    func awaitSlot(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
-        if wish.isCoalesced, share(operation, wish) {
-            // A suspension may still send this operation back to the queue. Its state machine therefore notes that the
-            // earlier slots are released.
-            if wish.hasBegun, let slots = change(operation, { $1.slotCount }) {
-                operation.resumeAttempt(after: .queued(slots: slots))
-            }
-        } else if let engine = context.cache {
-            consult(engine, operation, wish)
-        } else {
-            queue(operation, wish)
-        }
+    private func awaitSlot(_ operation: AnyRequestOperation) {
+        if operation.policyBox?.policies.isCoalesced == true, share(operation) { return }
+        if let engine = context.cache { consult(engine, operation) } else { queue(operation) }
     }
 
-    func queue(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
-        guard let reference = wish.queueEntry else { return }
+    private func queue(_ operation: AnyRequestOperation, hasAnswer: Bool = false) {
         let now = context.clock.now
-        let (effects, slots, hold) = handingOver { state in
-            let queueEntry = state[reference]
-            let effects = state.prepared(queueEntry, wish)
-            let isQueued = queueEntry.status == .waiting || queueEntry.status == .suspended
-            let words = wish.deadline.flatMap { state.queues.holdWords(of: queueEntry.host, past: $0, now: now) }
-            return (effects, queueEntry.slotCount, isQueued ? words : nil)
+        let (effects, hold) = changing(at: now) { schedule -> (Schedule.Effects, String?) in
+            let effects = schedule.prepared(operation, hasAnswer: hasAnswer)
+            guard operation.mayHaveDeadline, case .waiting = operation.record.phase,
+                let deadline = operation.record.followUp?.deadline
+            else { return (effects, nil) }
+            return (effects, schedule.queues.holdWords(of: operation.record.nextHost, past: deadline, now: now))
         }
-        if wish.hasBegun { operation.resumeAttempt(after: .queued(slots: slots)) }
         // A request that could only be sent after its deadline fails now.
         if let hold { return operation.conclude(.deadlineExceeded, "not sent: \(hold)") }
-        perform(effects, for: operation)
+        operation.perform(effects)
     }
 
-    /// Changes a property on which ``SchedulerState/isHoldingBack`` depends, then starts the groups that may start.
-    func suspend(_ change: (inout SchedulerState) -> Void) {
-        let groups = handingOver { state in
-            change(&state)
-            return state.takeHeldGroups()
+    /// Changes a property on which ``Schedule/isHoldingBack`` depends, then starts the groups that may start.
+    func suspend(_ change: (inout Schedule) -> Void) {
+        let groups = changing { schedule in
+            change(&schedule)
+            return schedule.takeHeldGroups()
         }
         for group in groups { startGroup(group) }
     }
 
     func limitQueue(_ isLimited: Bool) {
-        guard isLimited else { return state.withLock { $0.isQueueLimited = false } }
-        for operation in handingOver({ $0.limitQueue() }) { enter(operation) }
-    }
-
-    func suspensionChanged(
-        of operation: AnyRequestOperation, to suspension: Versioned<OperationStateMachine.Suspension>
-    ) {
-        let effects = handingOver(operation) { $0.suspensionTold($1, suspension) }
-        if let effects { perform(effects, for: operation) }
-    }
-
-    func priorityChanged(of operation: AnyRequestOperation, to priority: Versioned<Operation.QueuePriority>) {
-        let effects = handingOver(operation) { $0.priorityTold($1, priority) }
-        if let effects { perform(effects, for: operation) }
-    }
-
-    func abandoned(_ operation: AnyRequestOperation, _ reference: QueueEntryReference) -> Bool {
-        let effects = state.withLock { $0.abandoned($0[reference]) }
-        if let transfer = effects.transfer { perform(transfer) }
-        return effects.starts
-    }
-
-    func hasHandedOver(_ operation: AnyRequestOperation) -> Bool {
-        change(operation) { [.dispatched, .inQueue, .ended].contains($1.status) || $1.hasBegun } ?? false
+        guard isLimited else { return schedule.withLock { $0.isQueueLimited = false } }
+        for operation in changing({ $0.limitQueue() }) { enter(operation) }
     }
 }
 
 extension Scheduler {
-    func yieldSlot(_ operation: AnyRequestOperation, isUnsent: Bool) {
-        handingOver(operation) { $0.yieldSlot($1, isUnsent: isUnsent) }
-    }
-
-    func requeue(_ operation: AnyRequestOperation) {
-        let wish = operation.withLock { $0.wish(in: context, hasBegun: true) }
-        // An operation without a queue entry waits for no slot.
-        guard let wish, wish.queueEntry != nil else { return operation.resumeAttempt() }
-        awaitSlot(operation, wish)
-    }
-
     func hold(_ host: String, until instant: ContinuousClock.Instant, _ reason: RetryAfterReason) {
-        handingOver { _ = $0.queues.hold(host, until: instant, reason) }
+        changing { $0.queues.hold(host, until: instant, reason) }
     }
 
     func liftLater(_ hold: HostQueues.NewHold) {
         _ = context.clock.wake(at: hold.until) { [weak self] in
             guard let self else { return }
             let now = context.clock.now
-            state.withLock { $0.queues.lift(hold.host, now: now) }
+            schedule.withLock { $0.queues.lift(hold.host, now: now) }
             pumpElsewhere()
         }
     }
@@ -493,46 +381,42 @@ extension Scheduler {
         let now = context.clock.now
         let answered = operation.timings.firstByte.flatMap { $0 >= started ? $0 : nil } ?? now
         let sample = HostSample(latency: started.duration(to: answered), statusCode: statusCode, failure: failure?.code)
-        handingOver(operation) { $0.queues.record(sample, of: $1, now: now) }
+        changing { $0.queues.record(sample, of: operation, now: now) }
     }
 
     func takeFromRetryBudget() -> Bool {
         let now = context.clock.now
-        return state.withLock { $0.retryBudget.take(now: now) }
+        return schedule.withLock { $0.retryBudget.take(now: now) }
     }
 }
 
 extension Scheduler {
     /// If the operation waits for a slot, it looks in the cache again when it has one.
-    func consult(_ engine: any CacheEngine, _ operation: AnyRequestOperation, _ wish: OperationState.Wish) {
-        guard let query = nextQuery(operation, wish),
+    private func consult(_ engine: any CacheEngine, _ operation: AnyRequestOperation) {
+        guard let query = nextQuery(operation),
             engine.recall(query).map({ $0.answers || !$0.isCertain }) != false
         else {
-            return queue(operation, wish, answeredBy: nil)
+            return queue(operation, answeredBy: nil)
         }
         engine.look(query) { exchange in
             let answer = exchange?.answers == true ? exchange : nil
             // A lookup in memory that found nothing continues on this thread.
-            if !engine.mayBlock, answer == nil { return self.queue(operation, wish, answeredBy: nil) }
+            if !engine.mayBlock, answer == nil { return self.queue(operation, answeredBy: nil) }
             // The rest runs on the serial executor, because nested calls for many stored responses would overflow the
             // stack.
             operation.onExecutor {
                 if let answer, answer.wantsRefresh { self.refresh(query, answer, for: operation) }
-                self.queue(operation, wish, answeredBy: answer)
+                self.queue(operation, answeredBy: answer)
             }
         }
     }
 
-    private func queue(
-        _ operation: AnyRequestOperation, _ wish: OperationState.Wish, answeredBy answer: (any CacheExchange)?
-    ) {
-        operation.withLock { state in
-            let isKept = answer != nil && state.outcome == nil
-            if isKept || state.followUp != nil { state.makeFollowUp().cacheExchange = isKept ? answer : nil }
+    private func queue(_ operation: AnyRequestOperation, answeredBy answer: (any CacheExchange)?) {
+        operation.withLock { record in
+            let isKept = answer != nil && record.outcome == nil
+            if isKept || record.followUp != nil { record.makeFollowUp().cacheExchange = isKept ? answer : nil }
         }
-        var wish = wish
-        wish.hasAnswer = answer != nil
-        queue(operation, wish)
+        queue(operation, hasAnswer: answer != nil)
     }
 
     func lookUp(
@@ -597,11 +481,12 @@ extension Scheduler {
 
     /// The next attempt as a cache query; nil if the cache must not be used or interceptors have yet to adapt the
     /// request.
-    private func nextQuery(_ operation: AnyRequestOperation, _ wish: OperationState.Wish) -> CacheQuery? {
+    private func nextQuery(_ operation: AnyRequestOperation) -> CacheQuery? {
+        let asksInterceptors = operation.asksInterceptors
         let given = operation.withLock { state -> (PreparedRequest, RequestCore)? in
             guard let core = state.requestPlan?.core, state.outcome == nil,
                 state.followUp?.lostStoredAnswer != true,
-                let request = state.followUp?.adapted ?? (wish.asksInterceptors ? nil : state.nextRequest)
+                let request = state.followUp?.adapted ?? (asksInterceptors ? nil : state.nextRequest)
             else { return nil }
             return (request, core)
         }
@@ -695,7 +580,7 @@ extension Scheduler {
     // a limit of the manager's own queue, and with a caller's queue.
     private var servesAtOnce: Bool {
         guard let ownQueue, ownQueue.lastBarrier == nil else { return false }
-        return state.withLock { !$0.isHoldingBack && !$0.isShutDown && !$0.isQueueLimited }
+        return schedule.withLock { !$0.isHoldingBack && !$0.isShutDown && !$0.isQueueLimited }
     }
 
     private func response<Output>(
@@ -748,10 +633,10 @@ extension Scheduler {
         for producer in producers.withLock({ Array($0.values) }) { producer.limitHasChanged() }
     }
 
-    var readAhead: Int { state.withLock { $0.readAhead } }
+    var readAhead: Int { schedule.withLock { $0.readAhead } }
 }
 
-extension SchedulerState {
+extension Schedule {
     static let minReadAhead = 1_024
 
     /// High, so that operations of a slow host do not keep later operations from free slots.

@@ -176,12 +176,8 @@ import Testing
                 let objects = (0..<50).map { _ in make() }
                 return objects.map { usableSize(Unmanaged.passUnretained($0).toOpaque()) }.min() ?? 0
             }
-            let operation = RequestOperation(Request<Data>.get("http://stub/"))
-            #expect(byteCount { RequestOperation(Request<Data>.get("http://stub/")) } <= 392)
-            #expect(byteCount { QueueEntry(operation) } <= 152)
+            #expect(byteCount { RequestOperation(Request<Data>.get("http://stub/")) } <= 456)
             #expect(byteCount { TypedRequestPlan(Request<Data>.get("http://stub/")) } <= 56)
-            // Part of the operation's object.
-            #expect(MemoryLayout<OperationState>.size <= 208)
             #expect(MemoryLayout<RequestCore>.size <= 64)
         }
     #endif

@@ -229,7 +229,7 @@ final class Turnstile: Sendable {
         await gate.arrivals.wait()
         operation.suspend()
         gate.open()
-        await look { operation.withLock { $0.machine.isQueued } }
+        await look { operation.withLock { $0.phase == .waiting(.owner) } }
         let (caller, isDone) = (EventLog<pthread_t>(), DispatchSemaphore(value: 0))
         Thread.detachNewThread {
             operation.resume()

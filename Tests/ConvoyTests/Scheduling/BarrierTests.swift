@@ -115,7 +115,7 @@ import Testing
         exchange.answer(200)
         await server.exchanges.wait(count: 2)[1].answer(200)
         await manager.drain()
-        #expect(!isOwn || manager.scheduler.state.withLock { $0.count } == 0)
+        #expect(!isOwn || manager.scheduler.schedule.withLock { $0.count } == 0)
     }
 
     /// Corelibs frees a cancelled barrier too early: earlier requests still use a pointer to the barrier when they

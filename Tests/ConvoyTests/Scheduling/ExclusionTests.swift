@@ -130,7 +130,7 @@ import Testing
                 _ = check.watch(manager.enqueue(request("\(index)", in: "\(index % 3)")))
             }
             await manager.drain()
-            #expect(manager.scheduler.state.withLock { $0.exclusions.count } == 0)
+            #expect(manager.scheduler.schedule.withLock { $0.exclusions.count } == 0)
         }
         await check.expectAllGone()
     }

@@ -95,24 +95,6 @@ import Testing
         #expect(server.paths == ["/flaky", "/flaky", "/high", "/low"])
     }
 
-    @Test(.timeLimit(.minutes(2)))
-    func aLateReportOfAnEarlierDependencyFreesNoSlotOfALaterOne() async {
-        let server = StubServer { $0.answer(200) }
-        let queue = OperationQueue()
-        (queue.maxConcurrentOperationCount, queue.isSuspended) = (1, true)
-        let manager = server.manager(1, queue: queue, clock: VirtualClock())
-        let (first, second) = (manager.operation(Request.stub("first")), manager.operation(Request.stub("second")))
-        manager.enqueue(second)
-        second.addDependency(first)
-        // Simulates another thread that removed a dependency earlier, and reports it only now.
-        second.dependenciesChanged()
-        queue.isSuspended = false
-        manager.enqueue(first)
-        await look { second.isFinished }
-        #expect(server.paths == ["/first", "/second"])
-        manager.cancelAll()
-    }
-
     @Test func aRedirectContinuesBeforeAWaitingHigherPriority() async {
         let server = StubServer.held()
         let manager = server.manager(queue: Self.queue(1))

@@ -284,5 +284,5 @@ extension RequestManager {
     }
 
     /// The numbers of occupied slots, of slots without a started operation and of queue entries.
-    var leftovers: [Int] { scheduler.state.withLock { [$0.queues.running, $0.queues.unstarted, $0.count] } }
+    var leftovers: [Int] { scheduler.schedule.withLock { [$0.queues.running, $0.queues.unstarted, $0.count] } }
 }

@@ -152,7 +152,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 
     private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: manager) }
 
-    override func begin(_: OperationState.Beginning) {
+    override func begin() {
         // A group that was stopped before this call does not call its function.
         guard let work = members.withLock({ $0.begin() }) else { return }
         let group = group

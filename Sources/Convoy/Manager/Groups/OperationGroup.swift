@@ -92,7 +92,7 @@ public struct OperationGroup: Sendable {
         // An internal operation has no dependencies, because no caller can reference it. So it cannot be part of a
         // cycle.
         if !member.isInternal,
-            case .cycle(let cycle) = DependencyGraph.connect(operation, to: member, policy: .ignore, isMember: true)
+            case .cycle(let cycle) = operation.connect(to: member, policy: .ignore, isMember: true)
         {
             let error = RequestError(.dependencyCycle, operation.message(of: cycle), request: operation.label)
             perform(state.withLock { $0.stop(AnyOutcome(error: error)) })
@@ -124,7 +124,7 @@ public struct OperationGroup: Sendable {
     }
 
     private func failure(of member: AnyRequestOperation, _ error: RequestError) -> AnyOutcome {
-        let reason = DependencyGraph.FailureReason(member, error)
+        let reason = FailureReason(member, error)
         return AnyOutcome(
             error: RequestError(
                 .dependencyFailed, "\(reason.dependency), one of its members, \(reason.what)",

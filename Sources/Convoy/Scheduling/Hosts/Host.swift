@@ -31,56 +31,16 @@ struct HostSample {
     }
 }
 
-// Used only under the scheduler's lock. An object, so that a queue entry finds it without a lookup.
+// Used only under the manager's lock. An object, so that a record finds it without a lookup.
 final class Host {
-    /// The waiting operations of one priority and rank, in the order of arrival.
-    struct Queue {
-        fileprivate struct Entry {
-            let queueEntry: QueueEntry
-            let queueNumber: UInt64
-            var isLive: Bool { queueEntry.queueNumber == queueNumber && queueEntry.status == .waiting }
-        }
-
-        fileprivate var entries: [Entry?] = []
-        private var first = 0
-
-        /// The first entry that still waits, or with `isNewestFirst` the last one.
-        mutating func peek(isNewestFirst: Bool) -> QueueEntry? {
-            if isNewestFirst {
-                while first < entries.count, entries[entries.count - 1]?.isLive != true { entries.removeLast() }
-                return first < entries.count ? entries[entries.count - 1]?.queueEntry : nil
-            }
-            while first < entries.count, entries[first]?.isLive != true {
-                // A skipped entry is released at once, so that an operation does not live as long as its queue.
-                entries[first] = nil
-                first += 1
-            }
-            if first == entries.count { (entries, first) = ([], 0) }
-            // Skipped entries are removed when they are half of the array: amortised O(1).
-            if first > 64, first * 2 > entries.count {
-                entries.removeFirst(first)
-                first = 0
-            }
-            return first < entries.count ? entries[first]?.queueEntry : nil
-        }
-
-        var count: Int { entries.count - first }
-
-        mutating func sweep() {
-            entries = entries[first...].filter { $0?.isLive == true }
-            first = 0
-        }
-    }
-
     // `@exclusivity(unchecked)` is safe, because no code that is called during a change accesses these properties.
     @exclusivity(unchecked) var running = 0
     @exclusivity(unchecked) var unstarted = 0
-    @exclusivity(unchecked) var waiting = 0
+    /// The waiting operations that have begun, and the new ones.
+    private(set) lazy var begun = Line(self)
+    private(set) lazy var new = Line(self)
     @exclusivity(unchecked) var holds = Holds()
     var reason: RetryAfterReason?
-    @exclusivity(unchecked) private var queues = [Queue](repeating: Queue(), count: 15)
-    /// The queues that may have entries, as a bit set.
-    @exclusivity(unchecked) private var occupied: UInt16 = 0
     let name: String
     private let fixedLimit: Int
     @exclusivity(unchecked) private(set) var limit: HostLimit?
@@ -111,9 +71,9 @@ final class Host {
 
     /// The circuit breaker's hold does not block its own probe; a back-off that the host requested blocks every
     /// request.
-    func mayBegin(_ queueEntry: QueueEntry) -> Bool {
-        !holds.has(.asked)
-            && (!holds.has(.broken) || queueEntry.pass.map { breaker?.isCurrent($0) == true } == true)
+    func mayBegin(_ pass: HostBreaker.Pass?) -> Bool {
+        holds.isEmpty
+            || !holds.has(.asked) && (!holds.has(.broken) || pass.map { breaker?.isCurrent($0) == true } == true)
     }
 
     func words(now: ContinuousClock.Instant) -> String? { reason?.words ?? breaker?.words(now: now) ?? limit?.words }
@@ -130,52 +90,32 @@ final class Host {
     var isIdle: Bool { running == 0 && waiting == 0 && holds.isEmpty }
     var hasLearned: Bool { limit != nil || pacer != nil || breaker?.isPristine == false }
 
-    func append(_ queueEntry: QueueEntry) {
-        let index = queueEntry.priorityIndex
-        queues[index].entries.append(Queue.Entry(queueEntry: queueEntry, queueNumber: queueEntry.queueNumber))
-        occupied |= 1 << index
-        waiting += 1
+    var waiting: Int { begun.queue.count + new.queue.count }
+
+    func line(of operation: AnyRequestOperation) -> Line {
+        operation.record.line % 3 == OperationRecord.Rank.new.rawValue ? new : begun
     }
 
-    /// Nil if the host has no room for it, or if it is a candidate already.
-    func takeBest(hasBegun: Bool) -> QueueEntry? {
-        guard hasRoom(hasBegun: hasBegun) else { return nil }
-        var left = occupied & (hasBegun ? Self.begunQueues : ~Self.begunQueues)
-        while left != 0 {
-            let index = left.trailingZeroBitCount
-            left &= left - 1
-            let isNewestFirst = prioritization == .lifo && index % 3 != QueueEntry.Rank.returning.rawValue
-            if let best = queues[index].peek(isNewestFirst: isNewestFirst) {
-                if best.isCandidate { return nil }
-                best.isCandidate = true
-                return best
-            }
-            if queues[index].count == 0 { occupied &= ~(1 << index) }
-        }
-        return nil
+    /// The turn of a line's first operation; nil if the host has no room for it.
+    func turn(_ line: Line) -> Turn? {
+        guard hasRoom(hasBegun: line === begun), let first = line.queue.first(prioritization) else { return nil }
+        let (index, order) = (first.record.line, first.record.order)
+        let isNewestFirst = prioritization == .lifo && index % 3 != OperationRecord.Rank.returning.rawValue
+        return Turn(line: index, order: isNewestFirst ? .max - order : order)
     }
 
-    /// The queues of the ranks `returning` and `started`, of every priority.
-    private static let begunQueues: UInt16 = 0b011_011_011_011_011
-
-    /// Once they outnumber the waiting ones by more than 64; `peek` does not reach one that follows a waiting entry.
-    func sweepIfNeeded() {
-        guard queues.reduce(0, { $0 + $1.count }) > 2 * waiting + 64 else { return }
-        for index in queues.indices { queues[index].sweep() }
-    }
-
-    /// Whether a queue entry may be sent; if not, the host is put on hold.
-    func admits(_ queueEntry: QueueEntry, now: ContinuousClock.Instant) -> Bool {
+    /// Whether an operation may be sent, perhaps with a pass of the breaker; if not, the host is put on hold.
+    func admits(now: ContinuousClock.Instant) -> (isAdmitted: Bool, pass: HostBreaker.Pass?) {
         if let due = pacer?.due(after: now) {
             holds.set(.rate, until: due)
         } else {
             switch breaker?.admits(now: now) {
             case nil: break
-            case .admit(let pass), .probe(let pass): queueEntry.pass = pass
+            case .admit(let pass), .probe(let pass): return (holds.isEmpty, pass)
             case .refuse(let until): holds.set(.broken, until: until)
             }
         }
-        return holds.isEmpty
+        return (holds.isEmpty, nil)
     }
 
     func record(_ sample: HostSample, pass: HostBreaker.Pass?, now: ContinuousClock.Instant) {

@@ -1,0 +1,370 @@
+import Foundation
+
+@testable import Convoy
+
+/// A schedule and a few operations, with everything around them: code outside the lock, operation queues, tasks.
+///
+/// What outside code has yet to do is a list, so that a test can do it in any order.
+struct ScheduleWorld {
+    struct Setting: Sendable, CustomStringConvertible {
+        var queue: Schedule.QueueKind
+        var limit = 1
+        var hosts = ["a", "a", "b"]
+        var name: String?
+        var isShared = false
+        var dependencies: [(from: Int, to: Int)] = []
+        var events: [Event]
+
+        var description: String {
+            "\(queue), limit \(limit), hosts \(hosts), \(name ?? "no name")\(isShared ? ", shared" : "")"
+        }
+    }
+
+    enum Event: Hashable, Sendable {
+        case enqueue(Int)
+        case start(Int)
+        case cancel(Int)
+        case suspend(Int)
+        case resume(Int)
+        case raise(Int)
+        case depend(Int, on: Int)
+        case suspendManager
+        case resumeManager
+        /// Outside code does what it has to do.
+        case perform(Work)
+        /// The attempt ends: with a response, or so that another follows.
+        case succeed(Int)
+        case retry(Int)
+    }
+
+    enum Work: Hashable, Sendable {
+        case prepare(Int)
+        /// The operation is in an operation queue, which starts it when it is ready.
+        case queued(Int)
+        case begin(Int)
+        case launch(Int)
+        case adjust(Int)
+        case close(Int)
+        /// The time of the next attempt.
+        case wake(Int)
+        case finish(Int)
+        case answer
+    }
+
+    /// A mistake that the checks must find.
+    enum Defect: CaseIterable, Sendable {
+        case endKeepsSlot, cancelStaysInLine, lastDependencyIsForgotten, resumeIsForgotten, restKeepsNoSlotBack
+        case suspendedIsLaunched, cancelledIsPrepared, nameIsKept, slotIsGivenTwice, wakeIsLost
+    }
+
+    let setting: Setting
+    var defect: Defect?
+    private(set) var schedule: Schedule
+    private(set) var works: [Work] = []
+    private(set) var fault: String?
+    private let operations: [RequestOperation<Data>]
+    private var edges: [(from: Int, to: Int)] = []
+    private var (finishes, launches): ([Int], [Int])
+    private var cancelledBeforeSending: Set<Int> = []
+    private var transfer: RequestOperation<Data>?
+    private var key: CoalescingKey?
+
+    init(_ setting: Setting, _ context: ExecutionContext, defect: Defect? = nil) {
+        (self.setting, self.defect) = (setting, defect)
+        schedule = Schedule(limit: setting.limit, hosts: HostLimits(fixed: 1), queue: setting.queue)
+        (finishes, launches) = (Array(repeating: 0, count: 3), Array(repeating: 0, count: 3))
+        operations = setting.hosts.map { host in
+            var request = Request<Data>.get("http://\(host)/")
+            if let name = setting.name { request = request.mutuallyExclusive(name) }
+            if setting.isShared { request = request.coalesced() }
+            let operation = RequestOperation<Data>(requestPlan: TypedRequestPlan(request), context: context)
+            operation.record.prepared = try? request.core.prepared(.standard)
+            return operation
+        }
+    }
+
+    private func index(_ operation: AnyRequestOperation) -> Int? { operations.firstIndex { $0 === operation } }
+
+    // MARK: What may happen
+
+    var events: [Event] {
+        var events = setting.events.filter(isPossible)
+        for work in Set(works) {
+            guard case .queued(let index) = work else {
+                events.append(.perform(work))
+                continue
+            }
+            let record = (isBlocked: operations[index].record.isBlocked, schedule.isSuspended)
+            if !record.isBlocked, !(record.1 && setting.queue == .own) { events.append(.perform(work)) }
+        }
+        for index in operations.indices where isMoving(index) { events += [.succeed(index), .retry(index)] }
+        return events
+    }
+
+    private func isMoving(_ index: Int) -> Bool {
+        operations[index].record.phase == .running && operations[index].record.taskPhase == .running
+    }
+
+    private func isPossible(_ event: Event) -> Bool {
+        switch event {
+        case .enqueue(let index): !operations[index].record.isEnqueued && !operations[index].record.isFinished
+        case .start(let index): operations[index].record.isPending && operations[index].record.unfinished == 0
+        case .cancel(let index): !operations[index].record.hasOutcome
+        case .suspend(let index): !operations[index].record.isSuspended && !operations[index].record.hasOutcome
+        case .resume(let index): operations[index].record.isSuspended
+        case .raise(let index): operations[index].record.priority == .normal
+        case .depend(let from, let to):
+            operations[from].record.isPending && !operations[to].record.isReleased
+                && !edges.contains { $0.from == from || $0.from == to && $0.to == from }
+        case .suspendManager: !schedule.isSuspended
+        case .resumeManager: schedule.isSuspended
+        case .succeed(let index): isMoving(index)
+        case .retry(let index): isMoving(index) && operations[index].record.attempt < 3
+        case .perform(let work): works.contains(work)
+        }
+    }
+
+    // MARK: Events
+
+    mutating func handle(_ event: Event) {
+        switch event {
+        case .enqueue(let index):
+            let arrival = schedule.arrive(operations[index], as: .caller, CompactInstant(.now))
+            if let arrival { perform(arrival.effects, index) }
+        case .start(let index): start(index)
+        case .cancel(let index): conclude(index)
+        case .suspend(let index), .resume(let index):
+            let isSuspended = event == .suspend(index)
+            let change = schedule.setSuspended(
+                isSuspended, operations[index], by: .owner, pausesInPlace: index != 1, .now)
+            if change.ended != nil { works.append(.close(index)) }
+            if isSuspended || defect != .resumeIsForgotten { perform(change.effects, index) }
+        case .raise(let index): perform(schedule.setPriority(.high, of: operations[index]), index)
+        case .depend(let from, let to):
+            edges.append((from, to))
+            operations[from].record.unfinished += 1
+            perform(schedule.block(operations[from]), from)
+        case .suspendManager: schedule.isSuspended = true
+        case .resumeManager: schedule.isSuspended = false
+        case .succeed(let index):
+            _ = operations[index].record.bodyComplete(Int(operations[index].record.attempt), commits: false)
+            conclude(index, isAnswer: true)
+        case .retry(let index):
+            let attempt = Int(operations[index].record.attempt)
+            _ = operations[index].record.attemptEnded(attempt)
+            if operations[index].record.repeats(attempt) {
+                schedule.queues.release(operations[index])
+                works.append(.wake(index))
+            }
+        case .perform(let work):
+            works.remove(at: works.firstIndex(of: work) ?? 0)
+            perform(work)
+        }
+        startNext()
+        check()
+    }
+
+    private mutating func perform(_ work: Work) {
+        switch work {
+        case .prepare(let index):
+            let operation = operations[index]
+            if defect == .cancelledIsPrepared, operation.record.phase == .ended { operation.record.phase = .preparing }
+            if setting.isShared, operation.record.followUp?.sharedAnswer == nil, share(operation) { return }
+            perform(schedule.prepared(operation), index)
+        case .queued(let index), .begin(let index): start(index)
+        case .launch(let index): launch(index)
+        case .adjust(let index):
+            let operation = operations[index]
+            _ = operation.record.adjust(isPaused: false)
+            if defect != .restKeepsNoSlotBack { schedule.rest(operation) }
+        case .close(let index): perform(schedule.attemptClosed(operations[index]), index)
+        case .wake(let index):
+            if defect != .wakeIsLost { perform(schedule.returned(operations[index]), index) }
+        case .finish(let index): finish(index)
+        case .answer:
+            guard let transfer, let key else { return }
+            self.transfer = nil
+            for (operation, key) in schedule.coalescer.end(transfer, key) {
+                guard let index = index(operation), let effects = schedule.answerCame(operation, of: key) else { continue }
+                operation.record.makeFollowUp().share(Self.response)
+                perform(effects, index)
+            }
+        }
+    }
+
+    private static let response = Response(
+        value: Data(),
+        exchange: Exchange(
+            request: PreparedRequest(url: URL(fileURLWithPath: "/")), head: ResponseHead(statusCode: 200),
+            timings: Timings(), transfer: TransferProgress(), metrics: nil, earlierAttempts: []))
+
+    private mutating func share(_ operation: RequestOperation<Data>) -> Bool {
+        guard let core = operation.record.requestPlan?.core, let request = operation.record.prepared,
+            let key = CoalescingKey(core, request)
+        else { return false }
+        let new = RequestOperation<Data>(
+            requestPlan: TypedRequestPlan(Request<Data>.get("http://shared/")), context: operation.context)
+        guard let (change, isNew) = schedule.share(operation, key, new: new) else { return false }
+        if isNew {
+            (transfer, self.key) = (change.operation, key)
+            works.append(.answer)
+        }
+        return true
+    }
+
+    private mutating func perform(_ effects: Schedule.Effects, _ index: Int) {
+        if effects.prepares { works.append(.prepare(index)) }
+        if effects.enters { works.append(.queued(index)) }
+        if effects.starts { works.append(.begin(index)) }
+        if effects.launches { works.append(.launch(index)) }
+        if effects.adjusts { works.append(.adjust(index)) }
+        if let change = effects.transfer, change.priority == nil {
+            works.removeAll { $0 == .answer }
+            transfer = nil
+        }
+    }
+
+    private mutating func startNext() {
+        while let (operation, step) = schedule.next(.now, startsHere: false, isReentrant: false).step {
+            guard let index = index(operation) else { return }
+            switch step {
+            case .send, .launch: works.append(.launch(index))
+            case .adjust: works.append(.adjust(index))
+            case .enter: works.append(.queued(index))
+            case .start: works.append(.begin(index))
+            }
+            if defect == .slotIsGivenTwice, step == .enter { works.append(.launch(index)) }
+        }
+    }
+
+    private mutating func start(_ index: Int) {
+        switch schedule.start(operations[index], CompactInstant(.now), hasAnswer: false) {
+        case .none: break
+        case .isBlocked: fault = "\(index) is started while it waits for a dependency"
+        case .finishes: works.append(.finish(index))
+        case .begins(let arrival): perform(arrival.effects, index)
+        }
+    }
+
+    private mutating func launch(_ index: Int) {
+        let operation = operations[index]
+        if operation.record.followUp?.sharedAnswer != nil {
+            guard let attempt = operation.record.currentAttempt else { return }
+            _ = operation.record.bodyComplete(attempt, commits: false)
+            return conclude(index, isAnswer: true)
+        }
+        if defect == .slotIsGivenTwice, operation.record.phase == .handedOver {
+            (operation.record.phase, operation.record.taskPhase, operation.record.attempt) = (.running, .launching, 1)
+        }
+        guard let attempt = operation.record.currentAttempt else { return }
+        guard operation.record.claimLaunch(attempt, pausesInPlace: false) || defect == .suspendedIsLaunched else {
+            return schedule.rest(operation)
+        }
+        launches[index] += 1
+        if cancelledBeforeSending.contains(index) { fault = "\(index) is sent although it was cancelled" }
+        if operation.record.isSuspended { fault = "\(index) is sent although it is suspended" }
+        operation.record.taskPhase = .running
+    }
+
+    private mutating func conclude(_ index: Int, isAnswer: Bool = false) {
+        let operation = operations[index]
+        let phase = operation.record.phase
+        guard operation.record.end(isAnswer ? Int(operation.record.attempt) : nil, onlyBeforeStart: false) else { return }
+        if launches[index] == 0 { cancelledBeforeSending.insert(index) }
+        operation.record.outcome = AnyOutcome(error: isAnswer ? nil : RequestError(.cancelled, "cancelled"))
+        if defect == .cancelStaysInLine, phase == .waiting(.slot) { return works.append(.finish(index)) }
+        let (isInNoQueue, change) = schedule.concluded(operation, in: phase)
+        if let change { perform(Schedule.Effects(transfer: change), index) }
+        if operation.record.phase == .finishing(wasExecuting: true) {
+            works.append(.finish(index))
+        } else if isInNoQueue {
+            operation.record.phase = .finishing(wasExecuting: false)
+            works.append(.finish(index))
+        }
+    }
+
+    private mutating func finish(_ index: Int) {
+        let operation = operations[index]
+        if defect == .cancelStaysInLine, operation.record.phase == .ended { operation.record.phase = .finishing(wasExecuting: false) }
+        guard case .finishing = operation.record.phase else { return fault = "\(index) finishes in \(operation.record.phase)" }
+        (operation.record.phase, operation.record.isReleased) = (.finished, true)
+        finishes[index] += 1
+        if defect == .nameIsKept { operation.record.exclusion = nil }
+        if defect != .endKeepsSlot { schedule.finished(operation) }
+        _ = schedule.remove(operation)
+        for edge in edges where edge.to == index && !operations[edge.from].record.isReleased {
+            operations[edge.from].record.unfinished -= 1
+            if defect != .lastDependencyIsForgotten, operations[edge.from].record.unfinished == 0 {
+                perform(schedule.unblock(operations[edge.from]), edge.from)
+            }
+        }
+    }
+
+    // MARK: Checks
+
+    private mutating func check() {
+        let slots = operations.filter { $0.record.hasSlot }
+        let begun = slots.filter { $0.record.hasBegun }
+        if schedule.queues.running != slots.count { fault = "\(schedule.queues.running) slots are counted" }
+        if schedule.queues.unstarted != slots.count - begun.count { fault = "unstarted slots are counted wrongly" }
+        if begun.count > setting.limit { fault = "\(begun.count) run" }
+        for host in Set(setting.hosts) {
+            let running = begun.count { $0.record.nextHost.hasPrefix(host) }
+            if running > 1 { fault = "\(running) run at \(host)" }
+        }
+        for (index, operation) in operations.enumerated() {
+            if finishes[index] > 1 { fault = "\(index) finished twice" }
+            let isAnswered = operation.record.followUp?.sharedAnswer != nil
+            if isMoving(index), !operation.record.hasSlot, !isAnswered { fault = "\(index) moves bytes without a slot" }
+            if operation.record.hasSlot {
+                switch operation.record.phase {
+                case .created, .blocked, .waiting, .finished:
+                    fault = "\(index) has a slot in \(operation.record.phase)"
+                case .preparing, .handedOver, .running, .deciding, .completing, .ended, .finishing: break
+                }
+            }
+        }
+        if setting.name != nil, operations.count(where: { $0.record.hasSent && !$0.record.isFinished }) > 1 {
+            fault = "two have the name"
+        }
+    }
+
+    /// Lets everything that waits go on until nothing is left to do; the fault if an operation has not finished then.
+    mutating func drain() -> String? {
+        defect = nil
+        for index in operations.indices {
+            if !operations[index].record.isEnqueued, operations[index].record.isPending { handle(.enqueue(index)) }
+        }
+        for _ in 0..<200 where fault == nil {
+            if schedule.isSuspended { handle(.resumeManager) }
+            for index in operations.indices where operations[index].record.isSuspended && !operations[index].record.hasOutcome {
+                handle(.resume(index))
+            }
+            let next = events.first { if case .perform = $0 { true } else if case .succeed = $0 { true } else { false } }
+            guard let next else { break }
+            handle(next)
+        }
+        if let fault { return fault }
+        for (index, operation) in operations.enumerated() where !operation.record.isFinished {
+            return "\(index) waits for nothing in \(operation.record.phase)"
+        }
+        return schedule.count == 0 && schedule.queues.running == 0 ? nil : "something is left"
+    }
+
+    /// Equal for worlds in which the same can happen.
+    var fingerprint: String {
+        let order = operations.indices.sorted { operations[$0].record.order < operations[$1].record.order }
+        let records = operations.indices.map { index -> String in
+            let operation = operations[index]
+            let facts = [
+                operation.record.isSuspended, operation.record.hasSlot, operation.record.hasSent,
+                operation.record.hasHadSlot, operation.record.isEnqueued, operation.record.hasOutcome,
+                operation.record.followUp?.sharedAnswer != nil, operation.record.sharedTransfer != nil,
+                operation.record.priority == .high, operation.record.exclusion?.holder === operation,
+            ]
+            return "\(operation.record.phase) \(operation.record.taskPhase) \(operation.record.attempt) "
+                + "\(operation.record.unfinished) " + facts.map { $0 ? "1" : "0" }.joined()
+        }
+        return records.joined(separator: ";") + "\(order)\(works.map { "\($0)" }.sorted())\(schedule.isSuspended)\(edges)"
+    }
+}
