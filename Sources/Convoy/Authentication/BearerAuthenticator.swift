@@ -3,12 +3,11 @@ import Foundation
 
 /// Sends a bearer token with every request, and gets a fresh token when a server responds with 401.
 ///
-/// Even two hundred requests that receive a 401 cause only one refresh. Each of them is sent once more with the new
-/// token. A request that receives a 401 again causes another refresh if a server has accepted the new token since, and
-/// if the limit of refreshes allows it. The limit is five within 30 seconds by default. If not, the 401 is the
-/// outcome. If the token of a request has been replaced in the meantime, the request is sent again without a refresh.
-/// If a refresh fails, all requests that wait for it fail with its error. The next 401 then starts another refresh, and
-/// so does the next request if there is no token or the token is about to expire.
+/// Even two hundred requests that receive a 401 cause only one refresh, and each is sent once more with the new token.
+/// A second 401 causes another refresh only if a server has accepted the new token since, and within the limit: five in
+/// 30 seconds by default. Otherwise the 401 is the outcome. A request whose token has been replaced in the meantime is
+/// sent again without a refresh. If a refresh fails, all requests that wait for it fail with its error. The next 401
+/// then starts another one, and so does the next request if there is no token or the token is about to expire.
 ///
 /// ```swift
 /// let tokens = RequestManager()  // a separate manager for the refresh
@@ -25,15 +24,13 @@ import Foundation
 /// The authenticator does not change requests whose caller has set `Authorization`, requests that a redirect has led
 /// to another origin, and requests to servers outside its origins.
 ///
-/// ``setToken(_:lifetime:)`` sets the token when a user signs in and removes it when the user signs out.
-///
 /// Use a separate manager for the refresh, as above: on the same manager the request of the refresh would wait for the
 /// refresh itself, unless it is ``Request/withoutInterceptors()``. If the refresh token changes with each response,
 /// store it in an actor and call the actor's method from the closure.
 ///
 /// ## Concurrency
-/// `Sendable`. Your code never runs under a lock. A refresh runs in a separate task. The refresh continues when the
-/// requests that wait for it are cancelled; the cancelled requests finish at once.
+/// `Sendable`. Your code never runs under a lock. A refresh runs in a separate task, which continues when requests that
+/// wait for it are cancelled; the cancelled requests finish at once.
 ///
 /// ## Topics
 /// - ``init(token:origins:maxRefreshes:within:refresh:)``
@@ -77,9 +74,7 @@ public final class BearerAuthenticator: RequestInterceptor {
         (self.origins, self.now, self.refresh) = (origins, now, refresh)
     }
 
-    /// Makes an authenticator for one set of tokens and a list of servers.
-    ///
-    /// Share one authenticator among all requests that use these tokens.
+    /// Makes an authenticator for a list of servers, to be shared by all requests that use these tokens.
     ///
     /// - Parameters:
     ///   - token: the token to begin with; without one, the first request waits for a refresh.
@@ -89,8 +84,8 @@ public final class BearerAuthenticator: RequestInterceptor {
     ///     limits the refreshes for one request. At least 1.
     ///   - window: the time in which refreshes are counted.
     ///   - refresh: returns a token. Two calls overlap only if `setToken(_:lifetime:)` is called during the first. If
-    ///     the function throws, the waiting requests fail with that ``RequestError``, or with `.interceptorFailed` for
-    ///     any other error. An empty token, or one with control characters, fails them with `.interceptorFailed`.
+    ///     the function throws, the waiting requests fail with that ``RequestError``, and for any other error, an empty
+    ///     token or one with control characters, with `.interceptorFailed`.
     /// - Throws: `.invalidRequest` for an origin that is not an http or https URL, as ``PasswordAuthenticator`` does.
     public convenience init(
         token: String? = nil, origins: [URL], maxRefreshes: Int = 5, within window: Duration = .seconds(30),
@@ -101,17 +96,14 @@ public final class BearerAuthenticator: RequestInterceptor {
             within: window, refresh: { Token(try await refresh($0)) })
     }
 
-    /// Makes an authenticator that refreshes tokens before they expire.
-    ///
-    /// While a token is refreshed, requests wait for the new one.
+    /// Makes an authenticator that refreshes tokens before they expire; requests wait for the new token meanwhile.
     ///
     /// - Parameters:
     ///   - token: the token to begin with; its lifetime counts from now on.
     ///   - origins: as for ``init(token:origins:maxRefreshes:within:refresh:)``.
     ///   - margin: how long before its expiry a token is replaced. A token whose lifetime is less than twice the margin
     ///     is used for half of its lifetime.
-    ///   - maxRefreshes: the maximum number of refreshes that 401 responses cause within the window. Refreshes before
-    ///     a token expires are not counted.
+    ///   - maxRefreshes: the maximum number of refreshes that 401 responses, not expiries, cause within the window.
     ///   - window: the time in which refreshes are counted.
     ///   - refresh: returns a token, whose lifetime counts from then on.
     public convenience init(
@@ -128,10 +120,7 @@ public final class BearerAuthenticator: RequestInterceptor {
     /// The result of a running refresh is ignored. Requests that wait for it get the new token, or fail with
     /// `.interceptorFailed` if the token was removed. A request that was sent with the earlier token is not sent again
     /// with the new token, which may belong to another user. Cancel the requests that must not be sent any more.
-    ///
-    /// - Parameters:
-    ///   - token: nil to remove it; the next request then waits for a refresh.
-    ///   - lifetime: the time from now until the token expires; nil when unknown.
+    /// Without a token, the next request waits for a refresh; without a lifetime, the token is used until a 401.
     public func setToken(_ token: String?, lifetime: Duration? = nil) {
         let now = now()
         let waiters = tokens.withLock { $0.set(token.map { Token($0, lifetime: lifetime) }, now: now) }
@@ -142,9 +131,7 @@ public final class BearerAuthenticator: RequestInterceptor {
         }
     }
 
-    /// Adds the token to the request.
-    ///
-    /// The method waits for a refresh if there is no token, the token is about to expire, or a refresh is running.
+    /// Adds the token, after a refresh if there is none, it is about to expire, or a refresh is running.
     ///
     /// - Throws: the error of the refresh; `CancellationError` when the task is cancelled.
     public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
@@ -175,40 +162,31 @@ public final class BearerAuthenticator: RequestInterceptor {
         let (refusals, now) = (attempt.earlierAttempts.count { $0.statusCode == 401 }, now())
         switch tokens.withLock({ $0.verdict(on: field, refusals: refusals, now: now) }) {
         case .stands: return .proceed
-        case .replaced: return .retry(after: .zero)
-        case .refused(let token):
-            _ = try await currentToken(insteadOf: token, because: .refused(response))
-            return .retry(after: .zero)
+        case .replaced: break
+        case .refused(let token): _ = try await currentToken(insteadOf: token, because: .refused(response))
         }
+        return .retry(after: .zero)
     }
 
     private func isMeant(_ request: PreparedRequest, _ attempt: AttemptContext) -> Bool {
         attempt.credentialOrigin(of: request, origins) != nil
     }
 
-    /// The current token, or the token of a refresh that is running or starts here.
-    ///
     /// - Parameter refused: a token that a server has rejected, and that must not be returned; nil if there is none.
     private func currentToken(insteadOf refused: String?, because reason: RefreshReason) async throws -> String {
-        let waiter: Int
         let begin = now()
-        switch tokens.withLock({ $0.access(insteadOf: refused, now: begin) }) {
-        case .token(let token): return token
-        case .wait(let number): waiter = number
-        }
+        let (known, waiter) = tokens.withLock { $0.access(insteadOf: refused, now: begin) }
+        if let known { return known }
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 // The task is marked as cancelled before `onCancel` runs. Either `onCancel` runs after this code and
                 // finds the continuation, or it ran before and this code sees the mark.
                 let now = now()
-                let effect = tokens.withLock {
+                let (known, refresh) = tokens.withLock {
                     $0.join(waiter, continuation, insteadOf: refused, isCancelled: Task.isCancelled, now: now)
                 }
-                switch effect {
-                case .resume(let result): continuation.resume(with: result)
-                case .refresh(let number, let isExpiring): startRefresh(isExpiring ? .expiring : reason, number)
-                case .none: break
-                }
+                if let known { continuation.resume(with: known) }
+                if let refresh { startRefresh(refresh.isExpiring ? .expiring : reason, refresh.number) }
             }
         } onCancel: {
             tokens.withLock { $0.leave(waiter) }?.resume(throwing: CancellationError())
@@ -218,26 +196,23 @@ public final class BearerAuthenticator: RequestInterceptor {
     private func startRefresh(_ reason: RefreshReason, _ number: Int) {
         // The refresh is not a child of the task that received the 401, because other requests wait for the token too.
         Task(priority: .userInitiated) {
-            let result = await freshToken(reason)
+            let result: Result<Token, any Error>
+            do {
+                let token = try await refresh(reason)
+                guard !token.value.isEmpty, !token.value.hasControlBytes else {
+                    // The message does not quote the text, which may be a token.
+                    throw RequestError(
+                        .interceptorFailed,
+                        "the refresh function returned a token that is empty or contains control characters")
+                }
+                result = .success(token)
+            } catch {
+                result = .failure(error)
+            }
             let now = now()
             for waiter in tokens.withLock({ $0.finishRefresh(result, number, now: now) }) {
                 waiter.resume(with: result.map(\.value))
             }
-        }
-    }
-
-    private func freshToken(_ reason: RefreshReason) async -> Result<Token, any Error> {
-        do {
-            let token = try await refresh(reason)
-            guard TokenState.canBeSent(token.value) else {
-                // The message does not quote the text, which may be a token.
-                throw RequestError(
-                    .interceptorFailed,
-                    "the refresh function returned a token that is empty or contains control characters")
-            }
-            return .success(token)
-        } catch {
-            return .failure(error)
         }
     }
 }
@@ -256,55 +231,31 @@ extension BearerAuthenticator: CustomStringConvertible, CustomReflectable {
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// The tokens of a ``BearerAuthenticator``, guarded by its lock.
-///
-/// A state machine: it receives events and returns effects.
+/// The tokens of a ``BearerAuthenticator``: a state machine, which receives events and returns effects.
 struct TokenState {
     typealias Waiter = CheckedContinuation<String, any Error>
     typealias Instant = ContinuousClock.Instant
 
-    enum Access {
-        case token(String)
-        /// No token can be used now: the request joins the waiting requests under this number.
-        case wait(Int)
-    }
-
-    enum JoinEffect {
-        case none
-        case resume(Result<String, any Error>)
-        /// Start a refresh with this number; `isExpiring` if the token is about to expire.
-        case refresh(Int, isExpiring: Bool)
-    }
-
     enum Verdict: Equatable {
-        /// The 401 is final.
-        ///
-        /// The token is not this authenticator's, a limit of refreshes is reached, or the request was rejected before
-        /// and no server has accepted the current token.
+        // The token is not this authenticator's, a limit of refreshes is reached, or the request was rejected before
+        // and no server has accepted the current token.
         case stands
         /// A newer token has replaced the token of the request.
         case replaced
-        /// The current token was rejected.
         case refused(token: String)
     }
 
     static let prefix = "Bearer "
-    /// The maximum number of replaced tokens that are recorded.
-    ///
     /// A request may wait for its slot while several tokens are replaced.
-    static let rememberedCount = 256
+    private static let rememberedCount = 256
 
     private var token: String?
     private var staleFrom: Instant?
     private(set) var isRefreshing = false
     private var waiters: [Int: Waiter] = [:]
     private var lastWaiter = 0
-    /// Hash values of the fields of replaced tokens, the oldest first.
-    ///
-    /// Hash values are not secrets.
-    ///
-    /// They identify requests that carry a replaced token of this authenticator. Such a request is adapted again before
-    /// it is sent, or sent again after a 401.
+    // Hash values, which are no secrets, of the fields of replaced tokens, the oldest first. A request that carries one
+    // is adapted again before it is sent, or sent again after a 401.
     private var replaced: [Int] = []
     /// Increased when the caller sets or removes the token, so that the result of an earlier refresh is ignored.
     private var generation = 0
@@ -315,10 +266,6 @@ struct TokenState {
     init(token: BearerAuthenticator.Token?, limits: RefreshLimits = RefreshLimits(), now: Instant = .now) {
         self.limits = limits
         take(token, now)
-    }
-
-    static func canBeSent(_ token: String) -> Bool {
-        !token.isEmpty && token.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 
     private var field: String? { token.map { Self.prefix + $0 } }
@@ -335,35 +282,32 @@ struct TokenState {
         return staleFrom.map { $0 <= now } == true ? nil : token
     }
 
-    mutating func access(insteadOf refused: String?, now: Instant) -> Access {
-        if let token = usable(insteadOf: refused, now) { return .token(token) }
+    /// Without a token that can be used now, the request joins the waiting requests under the number.
+    mutating func access(insteadOf refused: String?, now: Instant) -> (token: String?, waiter: Int) {
         lastWaiter += 1
-        return .wait(lastWaiter)
+        return (usable(insteadOf: refused, now), lastWaiter)
     }
 
-    /// Makes the request wait unless a token is available, and starts a refresh unless one is running.
-    ///
-    /// The method looks for a token again, because a refresh may have ended since ``access(insteadOf:now:)`` returned
-    /// `wait`.
+    // Without a result, the request waits; then it may have to start a refresh. Looks for a token again, because a
+    // refresh may have ended since `access`.
     mutating func join(
         _ number: Int, _ waiter: Waiter, insteadOf refused: String?, isCancelled: Bool, now: Instant
-    ) -> JoinEffect {
-        if isCancelled { return .resume(.failure(CancellationError())) }
-        if let token = usable(insteadOf: refused, now) { return .resume(.success(token)) }
+    ) -> (known: Result<String, any Error>?, refresh: (number: Int, isExpiring: Bool)?) {
+        if isCancelled { return (.failure(CancellationError()), nil) }
+        if let token = usable(insteadOf: refused, now) { return (.success(token), nil) }
         waiters[number] = waiter
-        guard !isRefreshing else { return .none }
+        guard !isRefreshing else { return (nil, nil) }
         isRefreshing = true
         if refused != nil { noteRefresh(at: now) }
-        return .refresh(generation, isExpiring: refused == nil && token != nil)
+        return (nil, (generation, isExpiring: refused == nil && token != nil))
     }
 
     mutating func noteRefresh(at now: Instant) { refreshes.append(now) }
 
-    /// Removes a waiting request; nil when it has been resumed or has not joined yet.
+    /// Nil when the request has been resumed or has not joined yet.
     mutating func leave(_ number: Int) -> Waiter? { waiters.removeValue(forKey: number) }
 
-    /// - Parameter generation: the generation in which the refresh started.
-    /// - Returns: the requests that waited for the refresh, in the order of joining; empty for an outdated refresh.
+    /// Returns the waiting requests in the order of joining; none for a refresh of an earlier generation.
     mutating func finishRefresh(
         _ result: Result<BearerAuthenticator.Token, any Error>, _ generation: Int, now: Instant
     ) -> [Waiter] {
@@ -413,9 +357,7 @@ struct TokenState {
 
 struct RefreshLimits {
     var margin = Duration.zero
-    /// The maximum number of refreshes that 401 responses cause within the window.
-    ///
-    /// The same number limits the refreshes for one request.
+    /// Of the refreshes that 401 responses cause within the window, and of those for one request.
     var maxRefreshes = 5
     var window = Duration.seconds(30)
 }

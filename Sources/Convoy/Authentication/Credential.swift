@@ -1,23 +1,17 @@
 // A user name and a password, and the Basic scheme: RFC 7617.
 import Foundation
 
-/// A user name and a password.
-///
-/// Descriptions never show the password.
 struct Credential: Sendable {
     let user: String
     let password: String
 
-    /// Normalizes user name and password to Normalization Form C, to be sent in UTF-8 (RFC 7617, section 2.1; RFC 7616,
-    /// section 4).
+    /// In Normalization Form C, to be sent in UTF-8 (RFC 7617, section 2.1; RFC 7616, section 4).
     init(user: String, password: String) {
         self.user = user.precomposedStringWithCanonicalMapping
         self.password = password.precomposedStringWithCanonicalMapping
     }
 
-    /// Why the user name or the password can never be sent, or nil.
-    ///
-    /// The text contains neither the user name nor the password.
+    /// Contains neither the user name nor the password.
     var defect: String? {
         for (name, text) in [("user name", user), ("password", password)]
         where text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) {
@@ -26,9 +20,6 @@ struct Credential: Sendable {
         return nil
     }
 
-    /// Why user name and password cannot be sent with the Basic scheme, or nil.
-    ///
-    /// The text contains neither the user name nor the password.
     var basicDefect: String? {
         if let defect { return defect }
         // The server would end the user name at the colon and read the rest as part of the password.
@@ -44,17 +35,13 @@ extension Credential: CustomStringConvertible, CustomReflectable {
 }
 
 extension Request {
-    /// Sets `Authorization: Basic …` (RFC 7617) with user name and password in UTF-8.
-    ///
-    /// The field is sent without a challenge.
+    /// Sets `Authorization: Basic …` (RFC 7617) with user name and password in UTF-8, without a challenge.
     ///
     /// Descriptions and logs do not show user name and password. The field does not follow a redirect to another
     /// origin. A later header of that name replaces the field. Use https, because over http every router on the way can
     /// read the password. ``PasswordAuthenticator`` sends a password only to servers that request it, and uses Digest
-    /// if they offer it.
-    ///
-    /// A colon in the user name, or control characters in user name or password, make the request invalid. The error
-    /// contains the reason.
+    /// if they offer it. A colon in the user name, or control characters in user name or password, make the request
+    /// invalid, with the reason in the error.
     public func basicAuthentication(user: String, password: String) -> Self {
         let credential = Credential(user: user, password: password)
         if let defect = credential.basicDefect { return changed { $0.defect = defect } }

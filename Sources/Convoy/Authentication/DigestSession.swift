@@ -1,22 +1,15 @@
 // Answers to a Digest challenge: RFC 7616, section 3.4.
 import Foundation
 
-/// A server's nonce, and the values for answering its challenge.
-///
-/// The session is a secret, because its key can replace the password.
+/// A secret, because its key can replace the password.
 struct DigestSession: Sendable {
     let challenge: DigestChallenge
     private(set) var nonce: String
     /// How many requests have used this nonce (RFC 7616, section 3.4, `nc`).
     private(set) var count: UInt32 = 0
-    /// The client nonce of all requests with this session.
-    ///
-    /// It never changes, because a session key contains the client nonce of the first request (RFC 7616, section
-    /// 3.4.2).
+    /// Never changes, because a session key contains the client nonce of the first request (section 3.4.2).
     private let clientNonce: String
-    /// H(A1) of RFC 7616, section 3.4.2: the hash of user name, realm and password.
-    ///
-    /// The hash of a session variant (`-sess`) includes both nonces.
+    /// H(A1) of section 3.4.2: the hash of user name, realm and password, with `-sess` also of both nonces.
     private let key: String
     private let userParameter: String
 
@@ -24,13 +17,12 @@ struct DigestSession: Sendable {
         self.challenge = challenge
         self.clientNonce = clientNonce
         nonce = challenge.nonce
-        let algorithm = challenge.algorithm
-        let secret = try algorithm.hash("\(credential.user):\(challenge.realm):\(credential.password)")
-        key = algorithm.isSession ? try algorithm.hash("\(secret):\(challenge.nonce):\(clientNonce)") : secret
+        let secret = try challenge.hash("\(credential.user):\(challenge.realm):\(credential.password)")
+        key = challenge.isSession ? try challenge.hash("\(secret):\(challenge.nonce):\(clientNonce)") : secret
         userParameter =
             if challenge.hashesUserName {
                 // The server accepts the hash of the user name (RFC 7616, section 3.4.4).
-                "username=\"\(try algorithm.hash("\(credential.user):\(challenge.realm)"))\", userhash=true"
+                "username=\"\(try challenge.hash("\(credential.user):\(challenge.realm)"))\", userhash=true"
             } else if challenge.isUTF8, !credential.user.utf8.allSatisfy({ $0 < 0x80 }) {
                 // The user name is sent in the notation of RFC 8187 (RFC 7616, section 3.4). A server that does not
                 // announce UTF-8 receives the bytes unchanged.
@@ -40,27 +32,22 @@ struct DigestSession: Sendable {
             }
     }
 
-    /// The session for the next request with this nonce; nil when the count has reached its maximum.
+    /// For the next request with this nonce; nil when the count has reached its maximum.
     mutating func counted() -> DigestSession? {
         guard count < .max else { return nil }
         count += 1
         return self
     }
 
-    mutating func proceed(to nextNonce: String) {
-        nonce = nextNonce
-        count = 0
-    }
+    mutating func proceed(to nextNonce: String) { (nonce, count) = (nextNonce, 0) }
 
     func fieldValue(method: HTTPMethod, target: String) throws(RequestError) -> String {
-        let algorithm = challenge.algorithm
         // H(A2) of RFC 7616, section 3.4.3.
-        let subject = try algorithm.hash("\(method.rawValue):\(target)")
-        let digits = String(count, radix: 16)
-        let number = String(repeating: "0", count: 8 - digits.count) + digits
+        let subject = try challenge.hash("\(method.rawValue):\(target)")
+        let number = String(format: "%08x", count)
         // The formula is that of RFC 7616, section 3.4.1, or without a quality of protection that of RFC 2069, section
         // 2.1.2.
-        let response = try algorithm.hash(
+        let response = try challenge.hash(
             challenge.hasQuality
                 ? "\(key):\(nonce):\(number):\(clientNonce):auth:\(subject)" : "\(key):\(nonce):\(subject)")
         var parameters = [
@@ -81,30 +68,48 @@ extension DigestSession: CustomStringConvertible, CustomReflectable {
 }
 
 extension String {
+    var hasControlBytes: Bool { utf8.contains { $0 < 0x20 || $0 == 0x7F } }
+
     fileprivate var quoted: String {
-        var text = "\""
-        for scalar in unicodeScalars {
-            if scalar == "\"" || scalar == "\\" { text.unicodeScalars.append("\\") }
-            text.unicodeScalars.append(scalar)
-        }
-        return text + "\""
+        let escaped = unicodeScalars.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : "\($0)" }
+        return "\"\(escaped.joined())\""
     }
 }
 
-struct DigestAlgorithm: Equatable, Sendable {
+struct DigestChallenge: Equatable, Sendable {
+    let realm: String
+    let nonce: String
     let function: HashFunction
     let isSession: Bool
+    /// Whether the challenge offers the quality of protection `auth`; if false, it names none, as in RFC 2069.
+    let hasQuality: Bool
+    private let parameters: [String: String]
 
-    init?(name: String?) {
-        switch name?.lowercased() {
-        case nil, "md5": (function, isSession) = (.md5, false)
-        case "md5-sess": (function, isSession) = (.md5, true)
-        case "sha-256": (function, isSession) = (.sha256, false)
-        case "sha-256-sess": (function, isSession) = (.sha256, true)
-        case "sha-512-256": (function, isSession) = (.sha512Truncated256, false)
-        case "sha-512-256-sess": (function, isSession) = (.sha512Truncated256, true)
-        default: return nil
-        }
+    var opaque: String? { parameters["opaque"] }
+    var algorithmName: String? { parameters["algorithm"] }
+    var hashesUserName: Bool { parameters["userhash"]?.lowercased() == "true" }
+    var isUTF8: Bool { parameters["charset"]?.lowercased() == "utf-8" }
+    var isStale: Bool { parameters["stale"]?.lowercased() == "true" }
+
+    private static let functions: [String: HashFunction] = [
+        "md5": .md5, "sha-256": .sha256, "sha-512-256": .sha512Truncated256,
+    ]
+
+    // Nil for another scheme, a missing realm or nonce, an unknown algorithm, `auth-int` alone, a session key without
+    // quality of protection, and control characters in the parameters that an answer repeats.
+    init?(_ challenge: AuthenticationChallenge) {
+        parameters = challenge.parameters
+        let name = parameters["algorithm"]?.lowercased() ?? "md5"
+        isSession = name.hasSuffix("-sess")
+        let qualities = (parameters["qop"] ?? "").lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }
+        hasQuality = !qualities.isEmpty
+        guard challenge.scheme == "digest", let realm = parameters["realm"], let nonce = parameters["nonce"],
+            let function = Self.functions[String(name.dropLast(isSession ? 5 : 0))],
+            // A session key needs a client nonce, which is only sent along with a quality of protection.
+            qualities.contains("auth") || !hasQuality && !isSession,
+            ![realm, nonce, parameters["opaque"] ?? ""].contains(where: \.hasControlBytes)
+        else { return nil }
+        (self.realm, self.nonce, self.function) = (realm, nonce, function)
     }
 
     /// H(text) of RFC 7616: the hash of the UTF-8, in hexadecimal.
@@ -114,57 +119,14 @@ struct DigestAlgorithm: Equatable, Sendable {
             throw RequestError(.invalidRequest, "the Digest credentials could not be computed: \(reason)")
         }
     }
-}
 
-struct DigestChallenge: Equatable, Sendable {
-    let realm: String
-    let nonce: String
-    let opaque: String?
-    let algorithm: DigestAlgorithm
-    let algorithmName: String?
-    /// Whether the challenge offers the quality of protection `auth`.
-    ///
-    /// If false, the challenge names no quality of protection, and the rules of RFC 2069 apply.
-    let hasQuality: Bool
-    let hashesUserName: Bool
-    let isUTF8: Bool
-    let isStale: Bool
-
-    /// Reads a challenge; nil for another scheme, a missing realm or nonce, or an unsupported feature.
-    ///
-    /// Unsupported are unknown algorithms, `auth-int` alone, a session key without quality of protection, and control
-    /// characters in the parameters that an answer repeats.
-    init?(_ challenge: AuthenticationChallenge) {
-        let parameters = challenge.parameters
-        guard challenge.scheme == "digest", let realm = parameters["realm"], let nonce = parameters["nonce"],
-            let algorithm = DigestAlgorithm(name: parameters["algorithm"])
-        else { return nil }
-        let qualities = (parameters["qop"] ?? "").lowercased().split { $0 == "," || $0 == " " || $0 == "\t" }
-        // A session key needs a client nonce, which is only sent along with a quality of protection.
-        guard qualities.contains("auth") || (qualities.isEmpty && !algorithm.isSession) else { return nil }
-        guard [realm, nonce, parameters["opaque"] ?? ""].allSatisfy(Self.canBeSent) else { return nil }
-        self.realm = realm
-        self.nonce = nonce
-        self.algorithm = algorithm
-        algorithmName = parameters["algorithm"]
-        opaque = parameters["opaque"]
-        hasQuality = !qualities.isEmpty
-        hashesUserName = parameters["userhash"]?.lowercased() == "true"
-        isUTF8 = parameters["charset"]?.lowercased() == "utf-8"
-        isStale = parameters["stale"]?.lowercased() == "true"
-    }
-
-    static func canBeSent(_ text: String) -> Bool { text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F } }
-
-    /// The challenge with the strongest algorithm, the first among equals; nil when none is supported.
-    ///
-    /// An algorithm that this system cannot compute is the weakest.
+    // The first among equals; nil when none is supported. An algorithm that this system lacks is the weakest.
     static func strongest(of challenges: [AuthenticationChallenge]) -> DigestChallenge? {
         let all = challenges.compactMap(DigestChallenge.init)
-        let usable = all.filter { $0.algorithm.function.defect == nil }
+        let usable = all.filter { $0.function.defect == nil }
         let order: [HashFunction] = [.sha512Truncated256, .sha256, .md5]
         return order.lazy.compactMap { function in
-            (usable.isEmpty ? all : usable).first { $0.algorithm.function == function }
+            (usable.isEmpty ? all : usable).first { $0.function == function }
         }.first
     }
 }

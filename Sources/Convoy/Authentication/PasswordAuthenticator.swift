@@ -3,11 +3,10 @@ import Foundation
 
 /// Sends a user name and a password to the servers that request them.
 ///
-/// A request that receives a 401 is sent once more with credentials. The authenticator uses the strongest scheme that
-/// the server offers and ``Schemes`` allows: Digest with SHA-512/256, SHA-256 or MD5, then Basic. A second 401 is
-/// final, because the password is probably wrong. The exception is a second 401 that is the first to report an expired
-/// Digest nonce: the request is sent once more. Later requests to the same server carry the credentials from the start.
-/// With Basic, this applies only to paths below the directory of a request that received the challenge.
+/// A request that receives a 401 is sent once more, with the strongest scheme that the server offers and ``Schemes``
+/// allows: Digest with SHA-512/256, SHA-256 or MD5, then Basic. A second 401 is final, because the password is probably
+/// wrong, unless it is the first to report an expired Digest nonce. Later requests to the same server carry the
+/// credentials from the start; with Basic, only those to paths below the directory of a challenged request.
 ///
 /// ```swift
 /// let authenticator = try PasswordAuthenticator(
@@ -16,10 +15,10 @@ import Foundation
 ///
 /// The authenticator does not change requests whose caller has set `Authorization`, and requests that a redirect has
 /// led away from their first origin. The 401 is the outcome if the challenge cannot be read or has another scheme
-/// (Negotiate, Bearer). The same holds for Digest with an unknown algorithm or with `auth-int` alone.
+/// (Negotiate, Bearer), and for Digest with an unknown algorithm or with `auth-int` alone.
 ///
-/// User name and password are sent in UTF-8. An attacker who can change a response can demand Basic, which
-/// reveals the password to all readers of the connection. Allow only ``Schemes/digest`` without TLS.
+/// User name and password are sent in UTF-8. Allow only ``Schemes/digest`` without TLS: an attacker who can change a
+/// response can demand Basic, which reveals the password to all readers of the connection.
 ///
 /// ## Concurrency
 /// `Sendable`. Hashes are computed without a lock.
@@ -70,15 +69,13 @@ public final class PasswordAuthenticator: RequestInterceptor {
     }
 
     /// Adds credentials if the scheme is already known from a challenge, or is preemptive Basic.
-    ///
-    /// A request with its own `Authorization`, or to another origin, does not change.
     public func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest {
         guard let origin = meantOrigin(request, attempt), !request.headerFields.contains("Authorization") else {
             return request
         }
         let target = RequestTarget(of: request.url)
         let isAnswer = attempt.refusals > 0
-        let answer: ProtectionSpaces.Answer? =
+        let answer =
             schemes.contains(.preemptiveBasic)
             ? .basic : spaces.withLock { $0.answer(origin: origin, path: target.path, isAnswer: isAnswer) }
         var request = request
@@ -97,12 +94,17 @@ public final class PasswordAuthenticator: RequestInterceptor {
     public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
         guard let head = end.response, let origin = meantOrigin(end.request, attempt) else { return .proceed }
         let path = RequestTarget(of: end.request.url).path
-        let sent = ProtectionSpaces.Sent(end.request.headerFields["Authorization"])
+        let field = end.request.headerFields["Authorization"]
+        let sent = ProtectionSpaces.Sent(field)
         guard head.statusCode == 401 else {
-            if let sent { notePassed(sent, head, origin: origin) }
+            guard let sent else { return .proceed }
+            // `Authentication-Info` is read whatever the status, because a server that sends it has verified the
+            // credentials (RFC 7615, section 3).
+            let information = AuthenticationChallenge.parameters(in: head.headerFields["Authentication-Info"] ?? "")
+            let (hasWorked, nextNonce) = (head.statusCode < 400, information["nextnonce"])
+            spaces.withLock { $0.passed(sent, origin: origin, hasWorked: hasWorked, nextNonce: nextNonce) }
             return .proceed
         }
-        let field = end.request.headerFields["Authorization"]
         let isBasicRefused = field == credential.basicFieldValue
         if isBasicRefused {
             spaces.withLock { $0.refusedBasic(origin: origin, path: path) }
@@ -112,32 +114,24 @@ public final class PasswordAuthenticator: RequestInterceptor {
         guard !schemes.contains(.preemptiveBasic) else { return .proceed }
         let challenges = AuthenticationChallenge.all(in: head.headerFields.values(of: "WWW-Authenticate"))
         let refusals = attempt.refusals
+        let isAnswered: Bool
         if schemes.contains(.digest), let challenge = DigestChallenge.strongest(of: challenges) {
             let key = ProtectionSpaces.Key(origin: origin, realm: challenge.realm)
             let session = try DigestSession(answering: challenge, with: credential, clientNonce: makeClientNonce())
-            let isAnswered = spaces.withLock {
+            isAnswered = spaces.withLock {
                 $0.challenged(key, path: path, session: session, sent: sent, refusals: refusals)
             }
-            return isAnswered ? .retry(after: .zero) : .proceed
-        }
-        // Basic credentials that were rejected would be rejected again. If they were sent without a challenge, Digest
-        // may succeed, in the branch above.
-        if schemes.contains(.basic), !isBasicRefused, let challenge = challenges.first(where: { $0.scheme == "basic" })
+        } else if schemes.contains(.basic), !isBasicRefused,
+            // Basic credentials that were rejected would be rejected again. If they were sent without a challenge,
+            // Digest may succeed, in the branch above.
+            let challenge = challenges.first(where: { $0.scheme == "basic" })
         {
             let key = ProtectionSpaces.Key(origin: origin, realm: challenge.parameters["realm"] ?? "")
-            let isAnswered = spaces.withLock { $0.challengedBasic(key, path: path, sent: sent, refusals: refusals) }
-            return isAnswered ? .retry(after: .zero) : .proceed
+            isAnswered = spaces.withLock { $0.challengedBasic(key, path: path, sent: sent, refusals: refusals) }
+        } else {
+            isAnswered = false
         }
-        return .proceed
-    }
-
-    private func notePassed(_ sent: ProtectionSpaces.Sent, _ head: ResponseHead, origin: String) {
-        let hasWorked = head.statusCode < 400
-        // `Authentication-Info` is read whatever the status, because a server that sends it has verified the
-        // credentials (RFC 7615, section 3).
-        let information = head.headerFields["Authentication-Info"].map { AuthenticationChallenge.parameters(in: $0) }
-        let nextNonce = information?["nextnonce"]
-        spaces.withLock { $0.passed(sent, origin: origin, hasWorked: hasWorked, nextNonce: nextNonce) }
+        return isAnswered ? .retry(after: .zero) : .proceed
     }
 
     private func meantOrigin(_ request: PreparedRequest, _ attempt: AttemptContext) -> String? {
@@ -164,18 +158,14 @@ extension AttemptContext {
         return origin
     }
 
-    /// How many 401 responses the request has received since its last redirect.
-    ///
-    /// A 401 before a redirect does not count, because it came from another target.
+    /// How many 401 responses have come from this target: a 401 before a redirect came from another one.
     fileprivate var refusals: Int {
-        let isRedirect = { (record: AttemptRecord) in if case .redirect = record.next { true } else { false } }
-        let first = earlierAttempts.lastIndex(where: isRedirect).map { $0 + 1 } ?? 0
-        return earlierAttempts[first...].count { $0.statusCode == 401 }
+        let sameTarget = earlierAttempts.reversed().prefix { if case .redirect = $0.next { false } else { true } }
+        return sameTarget.count { $0.statusCode == 401 }
     }
 }
 
 extension ProtectionSpaces.Sent {
-    /// Reads the parameters of an `Authorization` field; nil unless its scheme is Digest.
     fileprivate init?(_ field: String?) {
         guard let field, let parts = AuthenticationChallenge.all(in: [field]).first, parts.scheme == "digest",
             let realm = parts.parameters["realm"], let nonce = parts.parameters["nonce"]
@@ -207,9 +197,7 @@ extension PasswordAuthenticator {
         /// Makes a set from the bits of its options.
         public init(rawValue: Int) { self.rawValue = rawValue }
 
-        /// Basic with every request, even without a challenge.
-        ///
-        /// No other scheme is tried with this option.
+        /// Basic with every request, even without a challenge; no other scheme is tried.
         ///
         /// The option saves a round trip, but sends the password to servers that have not requested it.
         public static let preemptiveBasic = Schemes(rawValue: 1)
@@ -220,10 +208,8 @@ extension PasswordAuthenticator {
     }
 }
 
-/// The protection spaces whose servers have requested credentials from a ``PasswordAuthenticator``, guarded by its
-/// lock.
-///
-/// A space is a realm of an origin. If a space is recorded, later requests to it carry credentials from the start.
+// The realms of origins whose servers have requested credentials. Later requests to them carry credentials from the
+// start.
 struct ProtectionSpaces {
     struct Key: Hashable {
         let origin: String
@@ -241,26 +227,20 @@ struct ProtectionSpaces {
     }
 
     static let maxCount = 64
-    /// The maximum number of unused sessions of a space, and of its sessions whose requests have no result yet.
-    ///
-    /// If more requests are challenged at the same time, some share a session.
+    /// Of unused sessions, and of sessions without a result; more requests than that share sessions.
     static let maxFreshCount = 512
     static let maxDirectoryCount = 8
 
     private struct Space {
-        /// The session for requests that have not been challenged.
-        ///
-        /// Nil for Basic, and until the server has accepted or rejected credentials.
+        // For requests that have not been challenged. Nil for Basic, and until the server has accepted or rejected
+        // credentials.
         var current: DigestSession?
-        /// Sessions of requests that were sent again and have no result yet, the newest last.
-        ///
-        /// Until the result arrives, other requests use such a session only if `fresh` is empty. Some servers require
-        /// the counts of a nonce in order, and concurrent requests may arrive out of order.
+        // Of requests that were sent again and have no result yet, the newest last. Other requests use such a session
+        // only if `fresh` is empty: some servers require the counts of a nonce in order, and concurrent requests may
+        // arrive out of order.
         var answering: [DigestSession] = []
-        /// Sessions that no request has used yet, the newest last.
-        ///
-        /// Each challenged request adds a session, and uses one when it is sent again. Some servers accept a nonce only
-        /// once.
+        // Unused, the newest last. Each challenged request adds a session, and uses one when it is sent again, because
+        // some servers accept a nonce only once.
         var fresh: [DigestSession] = []
         var isBasic = false
         var directories: [String] = []
@@ -290,10 +270,10 @@ struct ProtectionSpaces {
             let length = space.directories.filter { path.hasPrefix($0) }.map(\.utf8.count).max()
             // Basic applies below the challenged directory (RFC 7617, section 2.2). Digest applies to the server
             // unless its `domain` limits it (RFC 7616, section 3.3), but `domain` is not evaluated.
-            guard length != nil || !space.isBasic else { continue }
-            let candidate = (key: key, length: length ?? 0, challenge: space.lastChallenge)
-            if let best, (best.length, best.challenge) >= (candidate.length, candidate.challenge) { continue }
-            best = candidate
+            guard length != nil || !space.isBasic,
+                best.map({ ($0.length, $0.challenge) < (length ?? 0, space.lastChallenge) }) ?? true
+            else { continue }
+            best = (key, length ?? 0, space.lastChallenge)
         }
         guard let key = best?.key, var space = spaces[key] else { return nil }
         defer { spaces[key] = space }
@@ -315,8 +295,6 @@ struct ProtectionSpaces {
         return true
     }
 
-    /// Removes Basic spaces whose credentials were rejected.
-    ///
     /// The server may have changed to another scheme since its Basic challenge.
     mutating func refusedBasic(origin: String, path: String) {
         spaces = spaces.filter { key, space in
@@ -341,8 +319,8 @@ struct ProtectionSpaces {
         return isAnswered
     }
 
-    /// Whether a request is sent again: once if it had no credentials, and once if its credentials were for another
-    /// realm or had an expired nonce.
+    // A request is sent again once if it had no credentials, and once if its credentials were for another realm or had
+    // an expired nonce.
     private func deserves(_ key: Key, _ challenge: DigestChallenge, sent: Sent?, refusals: Int) -> Bool {
         guard let sent else { return refusals == 0 }
         guard sent.realm != key.realm || sent.nonce != challenge.nonce else { return false }
@@ -361,13 +339,7 @@ struct ProtectionSpaces {
         return sent.realm != key.realm || space?.hasWorked == true
     }
 
-    /// Records that credentials were accepted.
-    ///
-    /// Later requests use the session of these credentials.
-    ///
-    /// - Parameters:
-    ///   - hasWorked: whether the response had a status below 400.
-    ///   - nextNonce: the nonce that the server wants next, if it named one.
+    /// Later requests use the session of these credentials; `hasWorked` is false for a status of 400 or above.
     mutating func passed(_ sent: Sent, origin: String, hasWorked: Bool, nextNonce: String?) {
         let key = Key(origin: origin, realm: sent.realm)
         guard var space = spaces[key], !space.isBasic else { return }
@@ -375,7 +347,7 @@ struct ProtectionSpaces {
             space.current = space.answering.remove(at: index)
         }
         if hasWorked { space.hasWorked = true }
-        if let nextNonce, DigestChallenge.canBeSent(nextNonce), space.current?.nonce == sent.nonce {
+        if let nextNonce, !nextNonce.hasControlBytes, space.current?.nonce == sent.nonce {
             space.current?.proceed(to: nextNonce)
         }
         spaces[key] = space
@@ -394,9 +366,7 @@ struct ProtectionSpaces {
         change(&space)
         spaces[key] = space
         guard spaces.count > Self.maxCount else { return }
-        if let oldest = spaces.min(by: { $0.value.lastChallenge < $1.value.lastChallenge })?.key {
-            spaces[oldest] = nil
-        }
+        if let oldest = spaces.min(by: { $0.value.lastChallenge < $1.value.lastChallenge }) { spaces[oldest.key] = nil }
     }
 }
 

@@ -27,14 +27,9 @@ import Foundation
 public struct Cookie: Sendable, Hashable, Codable {
     /// The name; empty for a cookie that has only a value, as RFC 6265bis allows.
     public var name: String
-    /// The value as the server wrote it, including quotes and percent signs.
-    ///
-    /// Descriptions never show the value.
+    /// The value as the server wrote it, including quotes and percent signs; descriptions never show it.
     public var value: String
-    /// The host of the cookie.
-    ///
-    /// Unless ``isHostOnly`` is set, the cookie is also sent to the hosts below the domain. A jar stores the domain in
-    /// lower case.
+    /// The host, in lower case in a jar; unless ``isHostOnly`` is set, the cookie is sent to the hosts below it too.
     public var domain: String
     /// Whether the cookie is sent to ``domain`` only, not to the hosts below that domain.
     public var isHostOnly: Bool
@@ -44,14 +39,12 @@ public struct Cookie: Sendable, Hashable, Codable {
     public var expires: Date?
     /// Whether the cookie is sent over https only.
     public var isSecure: Bool
-    /// Whether the server has requested to hide the cookie from scripts (`HttpOnly`).
-    ///
-    /// A jar stores the attribute, which has no effect on requests.
+    /// Whether the server has requested to hide the cookie from scripts (`HttpOnly`), without effect on requests.
     public var isHTTPOnly: Bool
     /// The `SameSite` attribute: `Strict`, `Lax` or `None`; nil if it is missing or unknown.
     ///
-    /// The attribute has no effect on sending, because a request of this library comes from no site. A jar rejects
-    /// `None` without ``isSecure``, as RFC 6265bis requires.
+    /// Without effect on sending: a request of this library comes from no site. A jar rejects `None` without
+    /// ``isSecure``, as RFC 6265bis requires.
     public var sameSite: String?
 
     /// Makes a cookie.
@@ -72,45 +65,35 @@ public struct Cookie: Sendable, Hashable, Codable {
 }
 
 extension Cookie {
-    /// The cookie as part of a `Cookie` field (RFC 6265bis, section 5.8.3, step 6).
-    ///
-    /// Without a name the pair is the value alone.
+    /// As part of a `Cookie` field (RFC 6265bis, section 5.8.3, step 6).
     var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
 
     func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 
-    /// Whether one of two cookies of the same domain replaces the other (RFC 6265bis, section 5.7, step 23).
-    ///
-    /// The method compares octets, because `==` of strings treats a composed and a decomposed `é` as equal.
+    // Of two cookies of the same domain (RFC 6265bis, section 5.7, step 23). Compares octets, because `==` of strings
+    // treats a composed and a decomposed `é` as equal.
     func replaces(_ other: Cookie) -> Bool {
-        isHostOnly == other.isHostOnly && name.utf8.elementsEqual(other.name.utf8)
-            && path.utf8.elementsEqual(other.path.utf8)
+        isHostOnly == other.isHostOnly && name.hasBytes(of: other.name) && path.hasBytes(of: other.path)
     }
 
-    /// Whether the name starts with `__Host-`, in any case.
-    ///
-    /// For a cookie without a name the value is checked, because a server would read it as a name (RFC 6265bis, section
-    /// 5.7, steps 21 and 22).
     var hasHostPrefix: Bool { hasPrefix("__Host-") }
 
+    /// For a cookie without a name the value is checked, because a server would read it as a name.
     private func hasPrefix(_ prefix: String) -> Bool {
         let start = (name.isEmpty ? value : name).utf8.prefix(prefix.utf8.count)
         return String(decoding: start, as: UTF8.self).equalsIgnoringCase(prefix)
     }
 
-    /// Whether the cookie meets the conditions of its name's prefix (RFC 6265bis, section 5.7, steps 20 to 22).
-    ///
-    /// The caller checks that a `__Host-` cookie came with a Path attribute, which the cookie does not record.
+    // RFC 6265bis, section 5.7, steps 20 to 22. The caller checks that a `__Host-` cookie came with a Path attribute,
+    // which the cookie does not record.
     var keepsPromiseOfPrefix: Bool {
         if hasHostPrefix { return !name.isEmpty && isSecure && isHostOnly && path == "/" }
-        if hasPrefix("__Secure-") { return !name.isEmpty && isSecure }
-        return true
+        return !hasPrefix("__Secure-") || !name.isEmpty && isSecure
     }
 
-    /// Whether name and value can be written into a `Cookie` field without changing its other cookies.
-    ///
-    /// RFC 6265bis (section 5.7, step 3) forbids control characters except the tab. `;` and `=` can only come from a
-    /// program or a file, because they end the value and the name in a `Set-Cookie` field.
+    // Without changing the other cookies of the field. RFC 6265bis (section 5.7, step 3) forbids control characters
+    // except the tab. `;` and `=` can only come from a program or a file, because they end the value and the name in a
+    // `Set-Cookie` field.
     var isSendable: Bool {
         let forbidden = { (byte: UInt8) in (byte < 0x20 && byte != 0x09) || byte == 0x7F || byte == UInt8(ascii: ";") }
         return !(name.isEmpty && value.isEmpty) && !value.utf8.contains(where: forbidden)

@@ -1,9 +1,7 @@
 // Cookies for requests: RFC 6265bis.
 import Foundation
 
-/// Stores cookies between requests.
-///
-/// A jar reads the cookies of responses and returns those for a request.
+/// Stores the cookies of responses, in memory, and returns those for a request.
 ///
 /// ```swift
 /// let jar = CookieJar()
@@ -12,15 +10,14 @@ import Foundation
 /// jar.cookieField(for: accountURL)  // "sid=31d4" for https and that host
 /// ```
 ///
-/// The rules are those of RFC 6265bis, as in browsers. A host sets cookies for itself and the domains above it. It
-/// cannot set cookies for other hosts, other IP addresses or public suffixes. The jar knows the top-level domains and
-/// about two hundred common suffixes (`co.uk`, `github.io`), not the complete Public Suffix List. Secure cookies are
-/// accepted from and sent to https only. Unlike browsers, the jar does not treat `http://localhost` or
-/// `http://127.0.0.1` as secure. No cookie lives longer than 400 days. Cookies that break a rule are ignored without
-/// an error, as the RFC requires.
+/// The rules are those of RFC 6265bis, as in browsers. A host sets cookies for itself and the domains above it, but not
+/// for other hosts or public suffixes: top-level domains and about two hundred common suffixes (`co.uk`, `github.io`),
+/// not the complete Public Suffix List. Secure cookies are accepted from and sent to https only, and unlike in browsers
+/// `http://localhost` is not secure. No cookie lives longer than 400 days. Cookies that break a rule are ignored
+/// without an error, as the RFC requires.
 ///
-/// The jar is in memory. To save it, encode ``cookies``; to restore it, pass each cookie to ``set(_:)``. The cookies
-/// are in the order of creation and include session cookies (``Cookie/expires`` is nil).
+/// To save a jar, encode ``cookies``, in the order of creation and with session cookies (``Cookie/expires`` is nil); to
+/// restore it, pass each cookie to ``set(_:)``.
 ///
 /// ## Concurrency
 /// Any thread may use a jar. The clock and the predicate of ``remove(where:)`` are called without a lock.
@@ -68,19 +65,17 @@ public final class CookieJar: Sendable {
     /// Stores the cookies of a response: up to 256 `Set-Cookie` fields.
     ///
     /// The URL is that of the request that received this response, not the one before a redirect. A cookie replaces an
-    /// earlier cookie of the same name, domain and path. An expired cookie removes the earlier cookie.
+    /// earlier one of the same name, domain and path; an expired cookie removes it.
     ///
     /// - Thread: any.
-    /// - Complexity: O(*n* + *c* * *k*) for *n* bytes with *c* cookies and *k* cookies of the domain; over http, of
-    ///   the site. Amortised: a complete search of a full jar makes room for a tenth of its cookies.
+    /// - Complexity: O(*n* + *c* * *k*), amortised, for *n* bytes with *c* cookies and *k* cookies of the domain, over
+    ///   http of the site.
     public func store(_ fields: HeaderFields, from url: URL) {
         let texts = fields.values(of: "Set-Cookie").prefix(SetCookie.maxPerAnswer)
         guard !texts.isEmpty, let origin = CookieOrigin(url) else { return }
         let now = now()
         let cookies = texts.compactMap { SetCookie($0[...], limits: limits, now: now) }
-        state.withLock { store in
-            for cookie in cookies { store.receive(cookie, from: origin, now: now) }
-        }
+        state.withLock { store in for cookie in cookies { store.receive(cookie, from: origin, now: now) } }
     }
 
     /// The cookies in the jar that have not expired, the oldest first.
@@ -92,9 +87,7 @@ public final class CookieJar: Sendable {
         return state.withLock { $0.cookies(now: now) }
     }
 
-    /// Stores your own cookie or a cookie that was saved earlier.
-    ///
-    /// The cookie replaces an earlier one of the same name, domain and path.
+    /// Stores your own cookie or a saved one, in place of an earlier one of the same name, domain and path.
     ///
     /// The cookie may be Secure, unlike a cookie from an http response. It must be within the limits and possible to
     /// send. The jar rejects a name or value with `;` or a control character other than the tab, and a name with `=`.
@@ -109,18 +102,14 @@ public final class CookieJar: Sendable {
         return state.withLock { $0.set(cookie, now: now) }
     }
 
-    /// Removes the cookies that a predicate selects.
-    ///
-    /// A cookie that arrives while the predicate runs is not removed.
+    /// Removes the cookies that a predicate selects, without those that arrive while it runs.
     ///
     /// - Parameter isMeant: returns whether to remove a cookie; the closure may use the jar.
     /// - Thread: any; the predicate is called on the same thread, without a lock.
     /// - Complexity: O(*n* log *n*) for *n* cookies.
     public func remove(where isMeant: (Cookie) throws -> Bool) rethrows {
         let unwanted = try cookies.filter(isMeant)
-        state.withLock { store in
-            for cookie in unwanted { store.remove(cookie) }
-        }
+        state.withLock { store in for cookie in unwanted { store.remove(cookie) } }
     }
 
     /// Removes all cookies.
@@ -140,43 +129,30 @@ extension CookieJar: CustomStringConvertible, CustomReflectable {
 extension CookieJar {
     /// How many cookies a jar stores, and how large they may be.
     ///
-    /// A cookie that exceeds a size is not stored. A cookie that exceeds a count replaces others.
-    ///
-    /// The defaults are those of RFC 6265bis, which servers rely on. With a limit of zero or less the jar stores
-    /// nothing.
+    /// A cookie that exceeds a size is not stored. A cookie that exceeds a count replaces others. The defaults are
+    /// those of RFC 6265bis, which servers rely on. With a limit of zero or less the jar stores nothing.
     public struct Limits: Sendable, Hashable {
         /// The maximum size of name and value together, in bytes; 4,096 by default.
         public var maxCookieBytes: Int64 = 4_096
-        /// The maximum size of an attribute's value, in bytes; 1,024 by default.
-        ///
-        /// A longer attribute is ignored.
+        /// The maximum size of an attribute's value, in bytes, above which it is ignored; 1,024 by default.
         public var maxAttributeBytes: Int64 = 1_024
         /// The maximum number of cookies of one domain; 50 by default.
         ///
-        /// Beyond that, the least recently used cookie without `Secure` is removed, or else the least recently used
-        /// one.
+        /// Beyond that, the least recently used cookie is removed, preferably one without `Secure`.
         public var maxCookiesPerDomain = 50
         /// The maximum number of cookies in the jar; 3,000 by default.
         ///
-        /// Beyond that, expired cookies are removed. If that is not enough, the least recently used tenth is removed
-        /// too.
+        /// Beyond that, expired cookies are removed; if that is not enough, the least recently used tenth too.
         public var maxCookieCount = 3_000
 
         /// Makes the limits of RFC 6265bis.
         public init() {}
-
-        func allowsPair(_ name: String, _ value: String) -> Bool {
-            Int64(name.utf8.count + value.utf8.count) <= maxCookieBytes
-        }
-
-        func allowsAttribute(_ value: Substring) -> Bool { Int64(value.utf8.count) <= maxAttributeBytes }
     }
 }
 
 extension SetCookie {
     init?(_ text: Substring, limits: CookieJar.Limits, now: Date) {
         self.init(
-            text, maxCookieBytes: limits.maxCookieBytes, maxAttributeBytes: limits.maxAttributeBytes,
-            now: now)
+            text, maxCookieBytes: limits.maxCookieBytes, maxAttributeBytes: limits.maxAttributeBytes, now: now)
     }
 }

@@ -1,26 +1,19 @@
 // The storage of cookies: RFC 6265bis, section 5.7.
 import Foundation
 
-/// The cookies of a jar: a value without a lock, which receives the time as an argument.
-///
-/// ``CookieStore/receive(_:from:now:)`` and ``CookieStore/set(_:now:)`` decide which cookies are accepted. This file
-/// stores, finds and removes them. The store never returns an expired cookie. It removes
-/// the cookie when a request is sent to its domain, when a cookie of that domain is stored, or when the jar is full.
+// The store never returns an expired cookie. It removes the cookie when a request is sent to its domain, when a cookie
+// of that domain is stored, or when the jar is full.
 struct CookieStore {
     private struct Entry {
         let cookie: Cookie
-        /// The value of `tick` when the cookie was first stored.
-        ///
         /// A cookie that replaces another inherits this value (RFC 6265bis, section 5.7, step 23).
         let creation: UInt64
         var lastUse: UInt64
 
-        /// The sort key for removal, lowest first: the least recently used, then the oldest of those used together.
+        /// Lowest first: the least recently used, then the oldest of those used together.
         var age: (UInt64, UInt64) { (lastUse, creation) }
 
-        /// Whether the cookie is sent with a request.
-        ///
-        /// The caller has selected the cookies of the host and its parent domains (RFC 6265bis, section 5.8.3, step 3).
+        /// Of the cookies of the host and its parent domains (RFC 6265bis, section 5.8.3, step 3).
         func isMeant(for origin: CookieOrigin) -> Bool {
             (!cookie.isHostOnly || cookie.domain == origin.host) && (!cookie.isSecure || origin.isSecure)
                 && CookiePath.matches(origin.path, cookie.path)
@@ -28,27 +21,16 @@ struct CookieStore {
     }
 
     let limits: CookieJar.Limits
-    /// The entries by site (``PublicSuffixes/site(of:)``), then by domain.
-    ///
-    /// A request searches only the few domains of its host. Only ``hasSecureCookie(overlaidBy:now:)`` searches the
-    /// other domains of the site.
+    /// By site (``PublicSuffixes/site(of:)``), then by domain: a request searches only the few domains of its host.
     private var sites: [String: [String: [Entry]]] = [:]
     private(set) var count = 0
-    /// Counts stores and requests, to order them in time.
-    ///
-    /// The counter replaces creation-time and last-access-time of the RFC, because clock times may be equal or go
-    /// backwards.
+    /// Orders stores and requests, because clock times, which the RFC uses, may be equal or go backwards.
     private var tick: UInt64 = 0
 
-    init(limits: CookieJar.Limits) {
-        self.limits = limits
-    }
+    init(limits: CookieJar.Limits) { self.limits = limits }
 
-    // MARK: Finding
-
-    /// The cookies to send to a URL, in the order in which they are sent (RFC 6265bis, section 5.8.3).
-    ///
-    /// - Complexity: O(*k* log *k*) for *k* cookies of the host and of the domains above it.
+    // In the order in which they are sent (RFC 6265bis, section 5.8.3). O(*k* log *k*) for *k* cookies of the host and
+    // of the domains above it.
     mutating func cookies(for origin: CookieOrigin, now: Date) -> [Cookie] {
         let site = PublicSuffixes.site(of: origin.host)
         guard sites[site] != nil else { return [] }
@@ -73,26 +55,20 @@ struct CookieStore {
             .sorted { $0.creation < $1.creation }.map(\.cookie)
     }
 
-    /// Whether the jar has a Secure cookie that the new one would overlay (RFC 6265bis, section 5.7, step 16).
-    ///
-    /// - Complexity: O(*k*) for *k* cookies of the site.
-    func hasSecureCookie(overlaidBy new: Cookie, now: Date) -> Bool {
+    /// RFC 6265bis, section 5.7, step 16; O(*k*) for *k* cookies of the site.
+    private func hasSecureCookie(overlaidBy new: Cookie, now: Date) -> Bool {
         guard let site = sites[PublicSuffixes.site(of: new.domain)] else { return false }
         return site.contains { domain, entries in
             entries.contains { entry in
-                entry.cookie.isSecure && entry.cookie.name.utf8.elementsEqual(new.name.utf8)
+                entry.cookie.isSecure && entry.cookie.name.hasBytes(of: new.name)
                     && CookiePath.matches(new.path, entry.cookie.path) && !entry.cookie.isExpired(at: now)
             } && (CookieDomain.matches(domain, new.domain) || CookieDomain.matches(new.domain, domain))
         }
     }
 
-    // MARK: Changing
-
-    /// Stores an accepted cookie in place of its predecessor (RFC 6265bis, section 5.7, steps 23 and 24), and makes
-    /// room.
-    ///
-    /// - Complexity: O(*k*) for *k* cookies of the domain, amortised: occasionally the complete jar is searched.
-    mutating func insert(_ cookie: Cookie, now: Date) {
+    // In place of the predecessor (RFC 6265bis, section 5.7, steps 23 and 24). O(*k*) for *k* cookies of the domain,
+    // amortised: occasionally the complete jar is searched.
+    private mutating func insert(_ cookie: Cookie, now: Date) {
         var cookie = cookie
         cookie.expires = cookie.expires.map { min($0, now + SetCookie.longestLife) }
         let (use, limit) = (nextTick(), limits.maxCookiesPerDomain)
@@ -112,23 +88,16 @@ struct CookieStore {
         if count > limits.maxCookieCount { makeRoom(now: now) }
     }
 
-    /// Removes a cookie, unless another one has replaced it since it was read.
     mutating func remove(_ cookie: Cookie) {
         change(cookie.domain, of: PublicSuffixes.site(of: cookie.domain)) { entries in
             entries.removeAll { $0.cookie == cookie }
         }
     }
 
-    mutating func removeAll() {
-        sites = [:]
-        count = 0
-    }
+    mutating func removeAll() { (sites, count) = ([:], 0) }
 
-    /// Removes expired cookies.
-    ///
-    /// If that is not enough, the least recently used tenth of the jar is removed too.
-    ///
-    /// Removing one cookie at a time would search a full jar completely for each new cookie.
+    // Removes expired cookies. If that is not enough, the least recently used tenth of the jar is removed too: one
+    // cookie at a time would search a full jar completely for each new cookie.
     private mutating func makeRoom(now: Date) {
         keep { !$0.cookie.isExpired(at: now) }
         guard count > limits.maxCookieCount else { return }
@@ -168,22 +137,17 @@ extension CookieStore {
         let cookie = Cookie(
             name: new.name, value: new.value, domain: domain, isHostOnly: isHostOnly, path: path,
             expires: new.expires, isSecure: new.isSecure, isHTTPOnly: new.isHTTPOnly, sameSite: new.sameSite)
-        // http cannot set a Secure cookie, because an attacker may write to the connection (RFC 6265bis, 5.7, step 13).
-        guard origin.isSecure || !cookie.isSecure else { return }
-        // http cannot replace a Secure cookie (RFC 6265bis, section 5.7, step 16).
-        guard origin.isSecure || !hasSecureCookie(overlaidBy: cookie, now: now) else { return }
-        // A `__Host-` cookie needs a Path attribute (RFC 6265bis, section 5.7, step 21). The default path does not
-        // suffice.
-        guard !cookie.hasHostPrefix || new.path != nil else { return }
-        guard isAllowed(cookie) else { return }
+        // http can neither set nor replace a Secure cookie, because an attacker may write to the connection (RFC
+        // 6265bis, section 5.7, steps 13 and 16). A `__Host-` cookie needs a Path attribute (step 21); the default path
+        // does not suffice.
+        guard origin.isSecure || !cookie.isSecure && !hasSecureCookie(overlaidBy: cookie, now: now),
+            !cookie.hasHostPrefix || new.path != nil, isAllowed(cookie)
+        else { return }
         insert(cookie, now: now)
     }
 
-    /// Stores a program's own cookie.
-    ///
-    /// Returns false when a rule forbids the cookie; the store then does not change.
-    ///
-    /// The rules for Secure cookies over http do not apply, because the cookie comes from no host.
+    // False when a rule forbids the cookie. The rules for Secure cookies over http do not apply, because the cookie
+    // comes from no host.
     mutating func set(_ cookie: Cookie, now: Date) -> Bool {
         var cookie = cookie
         cookie.domain = CookieDomain.lowercased(cookie.domain, droppingDot: !cookie.isHostOnly)
@@ -197,11 +161,12 @@ extension CookieStore {
 
     private func isAllowed(_ cookie: Cookie) -> Bool {
         let attributes = [cookie.domain, cookie.path, cookie.sameSite ?? ""]
-        return cookie.isSendable && cookie.keepsPromiseOfPrefix && limits.allowsPair(cookie.name, cookie.value)
+        return cookie.isSendable && cookie.keepsPromiseOfPrefix
+            && Int64(cookie.name.utf8.count + cookie.value.utf8.count) <= limits.maxCookieBytes
             && cookie.path.utf8.first == UInt8(ascii: "/") && !cookie.domain.isEmpty
             && cookie.domain.utf8.allSatisfy { $0 < 0x80 }
             // A default path and a host may have any length. Limiting them bounds the size of the cookie.
-            && attributes.allSatisfy { limits.allowsAttribute($0[...]) }
+            && attributes.allSatisfy { Int64($0.utf8.count) <= limits.maxAttributeBytes }
             // `SameSite=None` requires Secure (RFC 6265bis, section 5.7, step 19).
             && (cookie.isSecure || !(cookie.sameSite ?? "").equalsIgnoringCase("None"))
     }
@@ -217,20 +182,13 @@ extension CookieStore {
     }
 }
 
-/// The host, path and security of a URL, which determine its cookies.
-///
-/// Ports are ignored (RFC 6265bis, section 8.5).
+/// What determines the cookies of a URL: not the port (RFC 6265bis, section 8.5).
 struct CookieOrigin {
     let host: String
     let path: String
-    /// Whether the scheme is https.
-    ///
     /// False for `http://localhost`, although RFC 6265bis would allow it.
     let isSecure: Bool
 
-    /// Reads a URL; nil unless it is http or https and has a host.
-    ///
-    /// - Complexity: O(*n*) for *n* bytes.
     init?(_ url: URL) {
         guard let scheme = url.scheme, let host = CookieDomain.host(of: url) else { return nil }
         isSecure = scheme.equalsIgnoringCase("https")

@@ -10,11 +10,54 @@ struct AuthenticationChallenge: Equatable, Sendable {
     init(scheme: String) { self.scheme = scheme.lowercased() }
 
     static func all(in fieldValues: [String]) -> [AuthenticationChallenge] {
-        fieldValues.flatMap { ChallengeParser.parse($0) }
+        fieldValues.flatMap { read($0) }
     }
 
     static func parameters(in fieldValue: String) -> [String: String] {
-        ChallengeParser.parse(fieldValue, into: [AuthenticationChallenge(scheme: "")]).first?.parameters ?? [:]
+        read(fieldValue, into: [AuthenticationChallenge(scheme: "")])[0].parameters
+    }
+
+    // Commas separate challenges and also the parameters of one challenge. A name after a comma is a parameter if an
+    // equals sign follows it, otherwise a scheme.
+    private static func read(
+        _ text: String, into challenges: [AuthenticationChallenge] = []
+    ) -> [AuthenticationChallenge] {
+        var (scanner, challenges) = (FieldScanner(text.utf8), challenges)
+        while true {
+            scanner.skip { $0.isBlank || $0 == UInt8(ascii: ",") }
+            guard scanner.peek != nil else { return challenges }
+            let name = scanner.take(\.isTokenByte)
+            let end = scanner.position
+            if name.isEmpty {
+                scanner.skip(to: ",")
+            } else if scanner.skip(past: "=") {
+                // Some servers omit the quotes where RFC 9110 requires them.
+                guard let (value, isQuoted) = scanner.takeValue(upTo: ",\""), isQuoted || !value.isEmpty,
+                    let last = challenges.indices.last
+                else { continue }
+                let key = name.lowercased()
+                challenges[last].parameters[key] = challenges[last].parameters[key] ?? value
+            } else if scanner.position > end || scanner.peek == nil || scanner.isNext(",") {
+                var challenge = AuthenticationChallenge(scheme: name)
+                challenge.token68 = scanner.takeToken68()
+                challenges.append(challenge)
+            } else {
+                scanner.skip(to: ",")
+            }
+        }
+    }
+}
+
+extension FieldScanner {
+    /// Up to the next comma (RFC 9110, section 11.2); nil for any other text, and the position then does not change.
+    fileprivate mutating func takeToken68() -> String? {
+        let start = position
+        let text = take { $0.isTokenByte || $0 == UInt8(ascii: "/") }
+        let padding = text.isEmpty ? "" : take { $0 == UInt8(ascii: "=") }
+        skip(\.isBlank)
+        if !text.isEmpty, peek == nil || isNext(",") { return text + padding }
+        position = start
+        return nil
     }
 }
 
@@ -64,88 +107,5 @@ extension AuthenticationChallenge {
             parameters[need].map { "the \(need) \($0.prefix(100).debugDescription)" }
         }
         return name + (needs.isEmpty ? "" : " with " + needs.joined(separator: " and ")) + place
-    }
-}
-
-// Commas separate challenges and also the parameters of one challenge. A name after a comma is a parameter if an equals
-// sign follows it, otherwise a scheme.
-private struct ChallengeParser: FieldParser {
-    let bytes: [UInt8]
-    var position = 0
-
-    static func parse(
-        _ text: String, into challenges: [AuthenticationChallenge] = []
-    ) -> [AuthenticationChallenge] {
-        var parser = ChallengeParser(bytes: Array(text.utf8))
-        var challenges = challenges
-        while let member = parser.nextMember() {
-            switch member {
-            case .scheme(let challenge):
-                challenges.append(challenge)
-            case .parameter(let name, let value):
-                guard let last = challenges.indices.last, challenges[last].parameters[name] == nil else { continue }
-                challenges[last].parameters[name] = value
-            case .unreadable:
-                break
-            }
-        }
-        return challenges
-    }
-
-    private enum Member {
-        case scheme(AuthenticationChallenge)
-        case parameter(name: String, value: String)
-        case unreadable
-    }
-
-    private init(bytes: [UInt8]) { self.bytes = bytes }
-
-    private mutating func nextMember() -> Member? {
-        skip { $0.isBlank || $0 == UInt8(ascii: ",") }
-        guard let first = peek else { return nil }
-        let name = take { $0.isTokenByte }
-        guard !name.isEmpty else {
-            // A quoted string may contain commas.
-            if first == UInt8(ascii: "\"") { _ = bytes.quotedString(at: &position) }
-            skip { $0 != UInt8(ascii: ",") }
-            return .unreadable
-        }
-        let end = position
-        skip(\.isBlank)
-        if peek == UInt8(ascii: "=") {
-            position += 1
-            skip(\.isBlank)
-            guard let value = takeValue() else { return .unreadable }
-            return .parameter(name: name.lowercased(), value: value)
-        }
-        guard position > end || peek == nil || peek == UInt8(ascii: ",") else {
-            skip { $0 != UInt8(ascii: ",") }
-            return .unreadable
-        }
-        var challenge = AuthenticationChallenge(scheme: name)
-        challenge.token68 = takeToken68()
-        return .scheme(challenge)
-    }
-
-    /// Up to the next comma (RFC 9110, section 11.2); nil for any other text, and the position then does not change.
-    private mutating func takeToken68() -> String? {
-        let start = position
-        let text = take { $0.isTokenByte || $0 == UInt8(ascii: "/") }
-        let padding = text.isEmpty ? "" : take { $0 == UInt8(ascii: "=") }
-        skip(\.isBlank)
-        guard !text.isEmpty, peek == nil || peek == UInt8(ascii: ",") else {
-            position = start
-            return nil
-        }
-        return text + padding
-    }
-
-    /// Some servers omit the quotes where RFC 9110 requires them.
-    private mutating func takeValue() -> String? {
-        if peek == UInt8(ascii: "\"") {
-            return bytes.quotedString(at: &position).map { String(decoding: $0, as: UTF8.self) }
-        }
-        let text = take { !$0.isBlank && $0 != UInt8(ascii: ",") && $0 != UInt8(ascii: "\"") }
-        return text.isEmpty ? nil : text
     }
 }

@@ -8,37 +8,31 @@ package struct ContentRange: Equatable, Sendable {
     package let totalBytes: Int64?
 
     package init?(_ text: String) {
-        let text = text.trimmingBlanks
-        guard let blank = text.utf8.firstIndex(of: UInt8(ascii: " ")),
-            String(text[..<blank]).equalsIgnoringCase("bytes")
-        else { return nil }
-        let rest = text.utf8[text.utf8.index(after: blank)...]
-        let parts = rest.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-        guard parts.count == 2 else { return nil }
-        let (isTotalKnown, isSatisfied) = (!parts[1].isAsterisk, !parts[0].isAsterisk)
-        totalBytes = Self.number(parts[1])
-        guard isTotalKnown == (totalBytes != nil) else { return nil }
-        guard isSatisfied else {
+        let parts = text.trimmedBlanks.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
+        let halves = parts.last?.split(separator: "/", omittingEmptySubsequences: false) ?? []
+        guard parts.count == 2, String(parts[0]).equalsIgnoringCase("bytes"), halves.count == 2 else { return nil }
+        totalBytes = Int64(digits: halves[1])
+        guard (halves[1] == "*") == (totalBytes == nil) else { return nil }
+        if halves[0] == "*" {
             range = nil
-            if !isTotalKnown { return nil }
+            if totalBytes == nil { return nil }
             return
         }
-        let positions = parts[0].split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
+        let positions = halves[0].split(separator: "-", omittingEmptySubsequences: false).map { Int64(digits: $0) }
         // Without a total, the last position must be below `Int64.max`, because the end of `range` is one higher.
-        guard positions.count == 2, let first = Self.number(positions[0]), let last = Self.number(positions[1]),
-            first <= last, last < totalBytes ?? .max
+        guard positions.count == 2, let first = positions[0], let last = positions[1], first <= last,
+            last < totalBytes ?? .max
         else { return nil }
         range = first..<last + 1
     }
-
-    private static func number(_ digits: Substring.UTF8View) -> Int64? {
-        guard digits.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
-        return Int64(Substring(digits))
-    }
 }
 
-extension Substring.UTF8View {
-    fileprivate var isAsterisk: Bool { elementsEqual("*".utf8) }
+extension Int64 {
+    /// Nil for anything but ASCII digits: no sign.
+    fileprivate init?(digits: Substring) {
+        guard digits.utf8.allSatisfy(\.isDigit) else { return nil }
+        self.init(digits)
+    }
 }
 
 package enum ByteRange: Sendable, Equatable {
@@ -52,7 +46,7 @@ package enum ByteRange: Sendable, Equatable {
         guard text.lowercased().hasPrefix("bytes=") else { return nil }
         let parts = text.dropFirst(6).split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, !text.contains(",") else { return nil }
-        let (first, last) = (Self.number(parts[0]), Self.number(parts[1]))
+        let (first, last) = (Int64(digits: parts[0].trimmedBlanks), Int64(digits: parts[1].trimmedBlanks))
         if parts[0].isEmpty {
             guard let last else { return nil }
             self = .suffix(last)
@@ -60,11 +54,6 @@ package enum ByteRange: Sendable, Equatable {
             guard let first, parts[1].isEmpty || last != nil, first <= last ?? .max else { return nil }
             self = .from(first, through: last)
         }
-    }
-
-    private static func number(_ text: Substring) -> Int64? {
-        let text = String(text).trimmingBlanks
-        return text.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int64(text) : nil
     }
 
     /// The positions that the range selects in a representation; nil if none, for which a server answers 416.

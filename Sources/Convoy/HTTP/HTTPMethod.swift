@@ -44,7 +44,6 @@ public struct HTTPMethod: RawRepresentable, ExpressibleByStringLiteral, Hashable
 }
 
 extension String {
-    /// Whether the string is a token: one or more of the characters RFC 9110, section 5.6.2, allows in names.
     var isHTTPToken: Bool { !isEmpty && utf8.allSatisfy(\.isTokenByte) }
 }
 

@@ -15,9 +15,7 @@
 public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// One field line: a name and a value.
     public struct Field: Sendable, Hashable {
-        /// The name as given.
-        ///
-        /// To find a value by its name, use ``HeaderFields/subscript(_:)->String?``, which ignores case.
+        /// The name as given; ``HeaderFields/subscript(_:)->String?`` finds a value by its name without regard to case.
         public var name: String
         /// The value as given.
         public var value: String
@@ -27,11 +25,10 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         /// Whether the value is never shown and never follows a redirect to another origin.
         ///
         /// True for a marked field, and for `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`. Mark any
-        /// other credential, such as `X-Api-Key`, with ``Request/secretHeader(_:_:)``. A field whose name indicates a
-        /// secret does not follow such a redirect either, but it is shown unless it is marked.
+        /// other credential with ``Request/secretHeader(_:_:)``: a field such as `X-Api-Key`, whose name indicates a
+        /// secret, does not follow such a redirect either, but it is shown.
         public var isSecret: Bool { isMarkedSecret || HeaderFields.isSecret(name) }
 
-        /// Whether the field is never sent to another origin: it is secret, or its name indicates a secret.
         package var isBoundToOrigin: Bool { isSecret || SecretWords.standard.isSecret(name) }
 
         /// Whether the field declares where the body ends, so that transports write it themselves.
@@ -46,9 +43,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
             self.isMarkedSecret = isMarkedSecret
         }
 
-        /// Compares bytes, because servers do.
-        ///
-        /// Swift's strings are equal if they differ only in the composition of characters.
+        /// Compares bytes, because servers do; strings that differ only in their composition are equal in Swift.
         public static func == (left: Field, right: Field) -> Bool {
             left.name.hasBytes(of: right.name) && left.value.hasBytes(of: right.value)
                 && left.isMarkedSecret == right.isMarkedSecret
@@ -67,14 +62,10 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     public init() { fields = [] }
 
     /// Makes header fields from name and value pairs, in order; a name may occur several times.
-    public init(_ pairs: some Sequence<(String, String)>) {
-        fields = pairs.map { Field(name: $0, value: $1) }
-    }
+    public init(_ pairs: some Sequence<(String, String)>) { fields = pairs.map { Field(name: $0, value: $1) } }
 
     /// Makes header fields from a literal, in order; a name may occur several times.
-    public init(dictionaryLiteral elements: (String, String)...) {
-        self.init(elements)
-    }
+    public init(dictionaryLiteral elements: (String, String)...) { self.init(elements) }
 
     /// The values of a name joined with `", "` (RFC 9110, section 5.3), or nil.
     ///
@@ -92,30 +83,22 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         set {
             guard let newValue else { return fields.removeAll { $0.name.equalsIgnoringCase(name) } }
             guard let first = fields.firstIndex(where: { $0.name.equalsIgnoringCase(name) }) else {
-                return fields.append(Field(name: name, value: newValue))
+                return add(name, newValue)
             }
             fields[first].value = newValue
-            let kept = fields[...first] + fields[(first + 1)...].filter { !$0.name.equalsIgnoringCase(name) }
-            fields = Array(kept)
+            fields = fields[...first] + fields[(first + 1)...].filter { !$0.name.equalsIgnoringCase(name) }
         }
     }
 
     /// All values of a name, in order and unjoined; empty without a field of that name.
     public func values(of name: String) -> [String] {
-        var values: [String] = []
-        for field in fields where field.name.equalsIgnoringCase(name) { values.append(field.value) }
-        return values
+        fields.compactMap { $0.name.equalsIgnoringCase(name) ? $0.value : nil }
     }
 
-    /// Appends a field line.
+    /// Appends a field line; earlier values of the name remain.
     ///
-    /// Earlier values of the name remain.
-    ///
-    /// - Parameters:
-    ///   - name: compared without case, sent as given.
-    ///   - value: sent as given.
-    ///   - isSecret: whether the value is never shown and never follows a redirect to another origin, regardless of
-    ///     the name.
+    /// - Parameter isSecret: whether the value is never shown and never follows a redirect to another origin, whatever
+    ///   the name.
     public mutating func add(_ name: String, _ value: String, isSecret: Bool = false) {
         fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
     }
@@ -132,11 +115,8 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     package mutating func removeAll(where isMeant: (Field) -> Bool) { fields.removeAll(where: isMeant) }
 
     /// Whether there is a field of that name.
-    public func contains(_ name: String) -> Bool {
-        fields.contains { $0.name.equalsIgnoringCase(name) }
-    }
+    public func contains(_ name: String) -> Bool { fields.contains { $0.name.equalsIgnoringCase(name) } }
 
-    /// Why a field may not be sent; nil when all fields may be sent (RFC 9110, sections 5.1 and 5.5).
     var defect: String? {
         for field in fields {
             guard field.name.isHTTPToken else {
@@ -161,9 +141,7 @@ extension HeaderFields: RandomAccessCollection {
 }
 
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
-    /// Name and value in one line.
-    ///
-    /// The value of a secret field is replaced.
+    /// Name and value in one line; the value of a secret field is replaced.
     public var description: String { "\(name): \(shownValue)".oneLine }
     // A URL loses its user name and its password. `Location`, `Content-Location`, `Referer` and `Link` also lose the
     // values of query and fragment whose names indicate a secret.
@@ -189,7 +167,6 @@ extension HeaderFields: CustomStringConvertible, CustomReflectable {
     /// The fields' descriptions.
     public var customMirror: Mirror { Mirror(self, unlabeledChildren: map(\.description)) }
 
-    /// Whether the value of any field of this name must not be shown, and must not follow a redirect to another origin.
     static func isSecret(_ name: String) -> Bool {
         ["authorization", "cookie", "proxy-authorization", "set-cookie"].contains { $0.equalsIgnoringCase(name) }
     }
@@ -198,11 +175,16 @@ extension HeaderFields: CustomStringConvertible, CustomReflectable {
 extension String {
     /// Whether two strings are equal when ASCII letters are compared without case, as HTTP compares names.
     package func equalsIgnoringCase(_ other: String) -> Bool {
+        equals(other) { left, right in left == right || left ^ right == 0x20 && (left | 0x20).isASCIILetter }
+    }
+
+    /// `==` also accepts other bytes for the same characters, such as é as one scalar and as two.
+    package func hasBytes(of other: String) -> Bool { equals(other, by: ==) }
+
+    // Compares the strings' storage directly, because names are compared for each field of each message.
+    @inline(__always)
+    private func equals(_ other: String, by isEqual: (UInt8, UInt8) -> Bool) -> Bool {
         guard utf8.count == other.utf8.count else { return false }
-        let isEqual = { (left: UInt8, right: UInt8) in
-            left == right || (left ^ right == 0x20 && (left | 0x20).isASCIILetter)
-        }
-        // Compares the strings' storage directly, because names are compared for each field of each message.
         let result: Bool?? = utf8.withContiguousStorageIfAvailable { left in
             other.utf8.withContiguousStorageIfAvailable { right in
                 for index in 0..<left.count where !isEqual(left[index], right[index]) { return false }
@@ -210,17 +192,6 @@ extension String {
             }
         }
         return (result ?? nil) ?? utf8.elementsEqual(other.utf8, by: isEqual)
-    }
-}
-
-extension String {
-    /// `==` also accepts other bytes for the same characters, such as é as one scalar and as two.
-    package func hasBytes(of other: String) -> Bool {
-        guard utf8.count == other.utf8.count else { return false }
-        let result: Bool?? = utf8.withContiguousStorageIfAvailable { left in
-            other.utf8.withContiguousStorageIfAvailable { left.elementsEqual($0) }
-        }
-        return (result ?? nil) ?? utf8.elementsEqual(other.utf8)
     }
 
     fileprivate func hashBytes(into hasher: inout Hasher) {
@@ -238,12 +209,10 @@ extension Optional where Wrapped == String {
 }
 
 extension StringProtocol where SubSequence == Substring {
-    // RFC 9110, section 5.6.3. In bytes: other Unicode white space is part of a value, and a blank with a combining
-    // mark after it is one `Character`.
+    // In bytes: other Unicode white space is part of a value, and a blank with a combining mark is one `Character`.
     var trimmedBlanks: Substring {
         let bytes = self[...].utf8
-        let isBlank = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
-        guard let first = bytes.firstIndex(where: { !isBlank($0) }), let last = bytes.lastIndex(where: { !isBlank($0) })
+        guard let first = bytes.firstIndex(where: { !$0.isBlank }), let last = bytes.lastIndex(where: { !$0.isBlank })
         else { return "" }
         return Substring(bytes[first...last])
     }
@@ -256,29 +225,23 @@ extension UInt8 {
 }
 
 extension HeaderFields {
-    // Trimmed and without empty members. Commas inside quoted strings do not separate members. Only ASCII blanks are
-    // trimmed, as libcurl and servers do.
+    // Trimmed and without empty members. Commas inside quoted strings do not separate members.
     package func listMembers(of name: String) -> [String] {
         var members: [String] = []
         for field in self where field.name.equalsIgnoringCase(name) {
-            // Most lists have one member, which needs no parser.
-            if field.value.utf8.contains(UInt8(ascii: ",")) {
-                members += field.value.listMembers
-            } else {
-                let member = field.value.trimmedBlanks
-                if !member.isEmpty { members.append(String(member)) }
-            }
+            let parts = field.value.parts(separator: ",")
+            members = members.isEmpty ? parts : members + parts
         }
         return members
     }
 }
 
 extension String {
-    fileprivate var listMembers: [String] { parts(separator: ",") }
-
     /// The parts of a field value between separators outside quoted strings, trimmed and without empty parts.
     package func parts(separator: Unicode.Scalar) -> [String] {
         let separator = UInt8(ascii: separator)
+        // Most lists have one part, which needs no parser.
+        guard utf8.contains(separator) else { return trimmedBlanks.isEmpty ? [] : [trimmingBlanks] }
         var (isQuoted, isEscaped) = (false, false)
         let parts = utf8.split { byte in
             if isEscaped {

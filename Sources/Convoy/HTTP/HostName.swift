@@ -1,11 +1,9 @@
 // Names and addresses of hosts: WHATWG URL, section 3.5.
 import Foundation
 
-/// A host of http or https in its canonical spelling.
-///
-/// Names are in lower case, and names in other scripts are in the ASCII form of DNS (IDNA). IPv4 addresses have four
-/// decimal numbers. IPv6 addresses are in brackets, in their shortest form. All spellings of a host therefore have
-/// the same origin.
+// The canonical spelling, so that all spellings of a host have the same origin. Names are in lower case, in other
+// scripts in the ASCII form of DNS (IDNA). IPv4 addresses have four decimal numbers. IPv6 addresses are in brackets, in
+// their shortest form.
 struct HostName {
     let text: String
 
@@ -30,8 +28,7 @@ struct HostName {
         text = [24, 16, 8, 0].map { String(address >> $0 & 255) }.joined(separator: ".")
     }
 
-    /// Whether a name has no control characters, blanks or characters with a meaning in a URL (forbidden domain code
-    /// points).
+    /// No control characters, blanks or characters with a meaning in a URL (forbidden domain code points).
     private static func isSafe(_ name: String) -> Bool {
         !name.isEmpty && !name.utf8.contains { $0 <= 0x20 || $0 == 0x7F || "#%/:<>?@[\\]^|".utf8.contains($0) }
     }
@@ -59,12 +56,12 @@ struct HostName {
     }
 
     /// The name is then an IPv4 address or invalid.
-    private static func endsInNumber(_ name: String) -> Bool {
+    static func endsInNumber(_ name: String) -> Bool {
         var labels = name.split(separator: ".", omittingEmptySubsequences: false)
         if labels.count > 1, labels.last == "" { labels.removeLast() }
         guard let last = labels.last, !last.isEmpty else { return false }
         if last.hasPrefix("0x") { return last.utf8.dropFirst(2).allSatisfy { $0.hexadecimalValue != nil } }
-        return last.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        return last.utf8.allSatisfy(\.isDigit)
     }
 
     // One to four numbers: decimal, octal after `0` or hexadecimal after `0x`. The last one fills the remaining bytes
@@ -88,11 +85,9 @@ struct HostName {
     }
 }
 
-/// The domains that cookies must not be set for: top-level domains, and a table of well-known suffixes of two labels.
-///
-/// This is not the Public Suffix List, which has about ten thousand entries and changes every week. The table has the
-/// suffixes that a client is likely to meet. Below a suffix that the table lacks, a host may set a cookie that its
-/// siblings receive, as in any client without a list (RFC 6265bis, section 8.9).
+// The domains that cookies must not be set for. This is not the Public Suffix List, which has about ten thousand
+// entries and changes every week. Below a suffix that the table lacks, a host may set a cookie that its siblings
+// receive, as in any client without a list (RFC 6265bis, section 8.9).
 enum PublicSuffixes {
     static func contains(_ domain: some StringProtocol) -> Bool {
         guard domain.utf8.contains(UInt8(ascii: ".")) else { return true }
@@ -112,7 +107,6 @@ enum PublicSuffixes {
         return bytes[..<second].lastIndex(of: dot).map { String(host[bytes.index(after: $0)...]) } ?? host
     }
 
-    /// The suffixes of registries, grouped by top-level domain, then those of companies that give each customer a host.
     static let table: Set<String> = Set(
         """
         co.uk org.uk me.uk ltd.uk plc.uk net.uk ac.uk gov.uk nhs.uk police.uk

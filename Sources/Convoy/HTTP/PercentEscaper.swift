@@ -18,11 +18,9 @@ package struct PercentEscaper: Sendable {
     /// The encoding of form fields in browsers (WHATWG URL, section 5.2).
     static let form = PercentEscaper(allowed: "*-._", writesSpaceAsPlus: true)
 
-    /// Escapes neither existing escapes nor the characters that RFC 3986, sections 3.3 to 3.5, allows in a path, a
-    /// query and a fragment.
+    /// Escapes neither existing escapes nor what may be in a path, a query and a fragment (sections 3.3 to 3.5).
     package static let url = PercentEscaper(allowed: "-._~:/?@!$&'()*+,;=", keepsEscapes: true)
-    /// Escapes neither existing escapes nor the characters allowed in a user name and a password (RFC 3986, section
-    /// 3.2.1).
+    /// Escapes neither existing escapes nor what may be in a user name and a password (RFC 3986, section 3.2.1).
     static let userInfo = PercentEscaper(allowed: "-._~:!$&'()*+,;=", keepsEscapes: true)
 
     func escape(_ text: String, into result: inout String) {
@@ -59,7 +57,6 @@ extension String {
 }
 
 extension UInt8 {
-    /// The value of a hexadecimal digit in ASCII, in either case; nil for any other byte.
     var hexadecimalValue: UInt8? {
         switch self {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")

@@ -40,11 +40,9 @@ package struct SecretWords: Sendable {
         names = Set(words.map { String(decoding: $0, as: UTF8.self) })
     }
 
-    /// Whether the name of a header field, parameter, member or variable suggests a secret.
-    ///
-    /// Each word of the name counts: `db_pass`, `STRIPE_KEY_LIVE`, `OTPCode` and `stripekey` are secret. `key_id`,
-    /// `auth_url`, `sort_key` and `monkey` are not. A long word counts anywhere, also in `page_token_count`, because a
-    /// value that is hidden needlessly does no harm.
+    // Each word of the name counts: `db_pass`, `STRIPE_KEY_LIVE`, `OTPCode` and `stripekey` are secret. `key_id`,
+    // `auth_url`, `sort_key` and `monkey` are not. A long word counts anywhere, also in `page_token_count`, because a
+    // value that is hidden needlessly does no harm.
     package func isSecret(_ name: String) -> Bool {
         let bare = Self.bare(name)
         if isSecret(bare: bare) { return true }
@@ -139,7 +137,6 @@ package struct SecretWords: Sendable {
 }
 
 extension Substring {
-    /// The text with plus signs as blanks and percent escapes decoded, if the result is valid text.
     fileprivate var formDecoded: String {
         guard utf8.contains(where: { $0 == UInt8(ascii: "+") || $0 == UInt8(ascii: "%") }) else { return String(self) }
         let text = replacingOccurrences(of: "+", with: " ")

@@ -61,7 +61,7 @@ package struct SetCookie {
     private static func end(afterSeconds text: Substring, from now: Date) -> Date? {
         let isNegative = text.utf8.first == UInt8(ascii: "-")
         let digits = text.utf8.dropFirst(isNegative ? 1 : 0)
-        guard !digits.isEmpty, digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        guard !digits.isEmpty, digits.allSatisfy(\.isDigit) else { return nil }
         // The number is limited to the longest lifetime, so that any number of digits cannot overflow.
         let seconds = digits.reduce(0) { min($0 * 10 + Double($1 - 0x30), longestLife) }
         return isNegative || seconds == 0 ? .distantPast : now + seconds
@@ -99,10 +99,7 @@ extension SetCookie {
 // cookie.
 enum CookieDate {
     static func parse(_ text: Substring) -> Date? {
-        var time: Int?
-        var day: Int?
-        var month: Int?
-        var year: Int?
+        var (time, day, month, year): (Int?, Int?, Int?, Int?)
         // RFC 6265bis, section 5.1.1, step 2: the first token in the form of a time supplies the time. Day, month and
         // year are found in the same way.
         for token in text.utf8.split(whereSeparator: isDelimiter) {
@@ -110,8 +107,8 @@ enum CookieDate {
                 time = found
             } else if day == nil, let found = number(token, digits: 1...2) {
                 day = found
-            } else if month == nil, let found = self.month(token) {
-                month = found
+            } else if month == nil, let found = HTTPDate.months.firstIndex(where: { isMonth(token, $0) }) {
+                month = found + 1
             } else if year == nil, let found = number(token, digits: 2...4) {
                 year = found
             }
@@ -119,7 +116,7 @@ enum CookieDate {
         guard let time, let day, let month, var year, time >= 0 else { return nil }
         if (70...99).contains(year) { year += 1900 }
         if (0...69).contains(year) { year += 2000 }
-        guard year >= 1601, let days = CivilDate(year: year, month: month, day: day).daysSince1970 else { return nil }
+        guard year >= 1601, let days = CivilDate.daysSince1970(year, month, day) else { return nil }
         return Date(timeIntervalSince1970: Double(days) * 86_400 + Double(time))
     }
 
@@ -130,33 +127,25 @@ enum CookieDate {
         }
     }
 
-    private static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
-
     /// Text after the number is ignored; nil if its count of digits is not in the range.
     private static func number(_ token: Substring.UTF8View, digits: ClosedRange<Int>) -> Int? {
-        let run = token.prefix(while: isDigit).prefix(digits.upperBound + 1)
-        guard digits.contains(run.count) else { return nil }
-        return run.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        let run = token.prefix(while: \.isDigit).prefix(digits.upperBound + 1)
+        return digits.contains(run.count) ? run.reduce(0) { $0 * 10 + Int($1 - 0x30) } : nil
     }
 
     // Nil if the token does not have the form of a time such as `08:49:37`, -1 if the time does not exist. With nil for
     // the latter, the parser would read `25:00:00` as the day 25.
     private static func seconds(_ token: Substring.UTF8View) -> Int? {
         let fields = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
-        guard fields.count == 3, fields[0].allSatisfy(isDigit), fields[1].allSatisfy(isDigit),
+        guard fields.count == 3, fields[0].allSatisfy(\.isDigit), fields[1].allSatisfy(\.isDigit),
             let hour = number(fields[0], digits: 1...2), let minute = number(fields[1], digits: 1...2),
             let second = number(fields[2], digits: 1...2)
         else { return nil }
         return hour <= 23 && minute <= 59 && second <= 59 ? (hour * 60 + minute) * 60 + second : -1
     }
 
-    private static let months: [[UInt8]] = [
-        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
-    ].map { Array($0.utf8) }
-
-    private static func month(_ token: Substring.UTF8View) -> Int? {
-        let start = token.prefix(3).map { $0 | 0x20 }
-        return months.firstIndex(of: start).map { $0 + 1 }
+    private static func isMonth(_ token: Substring.UTF8View, _ name: String) -> Bool {
+        token.prefix(3).elementsEqual(name.utf8) { $0.lowercasedASCII == $1.lowercasedASCII }
     }
 }
 
@@ -174,17 +163,14 @@ enum CookieDomain {
     // RFC 6265bis, section 5.6.3. Only ASCII: `lowercased()` would turn the kelvin sign into the ASCII letter k.
     static func lowercased(_ domain: some StringProtocol, droppingDot: Bool) -> String {
         let bytes = domain.utf8.dropFirst(droppingDot && domain.utf8.first == UInt8(ascii: ".") ? 1 : 0)
-        return String(decoding: bytes.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }, as: UTF8.self)
+        return String(decoding: bytes.map(\.lowercasedASCII), as: UTF8.self)
     }
 
     // Not an IP address, and at most 253 octets (RFC 1035, section 3.1), which also limits the number of parent
     // lookups. A name whose last label is a number is an address (WHATWG URL, section 3.5).
     static func isHostName(_ host: String) -> Bool {
-        guard !host.isEmpty, host.utf8.count <= 253, !host.utf8.contains(UInt8(ascii: ":")) else { return false }
-        let labels = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: true)
-        guard let last = labels.last else { return false }
-        let isDecimal = last.allSatisfy { (0x30...0x39).contains($0) }
-        return !isDecimal && !isHexadecimal(last)
+        host.utf8.count <= 253 && !host.utf8.contains(UInt8(ascii: ":")) && !HostName.endsInNumber(host)
+            && host.utf8.contains { $0 != UInt8(ascii: ".") }
     }
 
     /// Whether a host domain-matches a domain (RFC 6265bis, section 5.1.3).
@@ -202,10 +188,6 @@ enum CookieDomain {
         return labels.allSatisfy { !$0.isEmpty } && isHostName(domain) && !PublicSuffixes.contains(domain)
     }
 
-    /// A host and its parent domains up to the registered domain: all domains whose cookies apply to the host.
-    ///
-    /// - Complexity: O(*n*) for a host that is not a name, else O(*n* * *l*) for *n* bytes (at most 253) and *l*
-    ///   labels.
     static func domains(of host: String) -> [String] {
         var domains = [host]
         var rest = host[...]
@@ -218,13 +200,7 @@ enum CookieDomain {
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {
-        byte.isASCIILetter || (byte | 0x20).isASCIILetter || (0x30...0x39).contains(byte) || "-._".utf8.contains(byte)
-    }
-
-    private static func isHexadecimal(_ label: Substring.UTF8View) -> Bool {
-        let digits = label.dropFirst(2)
-        return label.starts(with: "0x".utf8)
-            && digits.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        byte.isASCIILetter || (byte | 0x20).isASCIILetter || byte.isDigit || "-._".utf8.contains(byte)
     }
 }
 

@@ -36,20 +36,16 @@ struct URLReference {
     /// The reference resolved against an absolute base URL (RFC 3986, section 5.2.2, strict).
     func resolved(against base: URLReference) -> URLReference {
         var target = self
+        target.scheme = scheme ?? base.scheme
         if scheme != nil || authority != nil {
-            target.scheme = scheme ?? base.scheme
             target.path = path.removingDotSegments
             return target
         }
-        target.scheme = base.scheme
         target.authority = base.authority
         if path.isEmpty {
-            target.path = base.path
-            target.query = query ?? base.query
-        } else if path.hasPrefix("/") {
-            target.path = path.removingDotSegments
+            (target.path, target.query) = (base.path, query ?? base.query)
         } else {
-            target.path = base.merged(with: path).removingDotSegments
+            target.path = (path.hasPrefix("/") ? path : base.merged(with: path)).removingDotSegments
         }
         return target
     }
@@ -66,7 +62,6 @@ struct URLReference {
         authority = String(given[given.utf8.index(after: sign)...])
     }
 
-    /// Copies the user name and password of another reference, unless this reference has its own.
     mutating func takeUserInfo(of other: URLReference?) {
         guard let authority, !authority.contains("@"), let given = other?.authority,
             let sign = given.utf8.lastIndex(of: UInt8(ascii: "@"))
@@ -111,10 +106,7 @@ extension Substring {
     /// Whether this is a scheme: a letter, then letters, digits, plus, minus and dot (RFC 3986, section 3.1).
     fileprivate var isScheme: Bool {
         guard let first = utf8.first, (first | 0x20).isASCIILetter else { return false }
-        return utf8.allSatisfy { byte in
-            (byte | 0x20).isASCIILetter || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-                || "+-.".utf8.contains(byte)
-        }
+        return utf8.allSatisfy { ($0 | 0x20).isASCIILetter || $0.isDigit || "+-.".utf8.contains($0) }
     }
 }
 
@@ -166,8 +158,7 @@ extension URL {
         return .success("\(scheme)://\(name.text):\(port)")
     }
 
-    /// Lower case, a name or an IPv4 address, no user name; nil for other spellings, for which Foundation costs ten
-    /// times.
+    /// Of a name in lower case or an IPv4 address, no user name; for other spellings, Foundation costs ten times.
     var usualOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in
@@ -223,19 +214,12 @@ extension URL {
     }
 
     private var hasPortText: Bool {
-        let text = absoluteString
-        guard let start = text.range(of: "//")?.upperBound else { return false }
-        let authority = text[start...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
-        guard let last = authority.lastIndex(where: { $0 == ":" || $0 == "]" || $0 == "@" }) else { return false }
-        return authority[last] == ":" && authority.index(after: last) < authority.endIndex
+        let authority = URLReference(absoluteString).authority ?? ""
+        return authority.last != ":" && authority.last { ":]@".contains($0) } == ":"
     }
 
-    /// The URL for people and logs: without user name and password, and without values whose names indicate a secret.
-    package var redactedString: String {
-        let text = absoluteString
-        let hasParameters = text.utf8.contains { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
-        return hasParameters ? SecretWords.standard.redacted(reference: text) : text.withoutUserInfo
-    }
+    /// Without user name and password, and without values whose names indicate a secret.
+    package var redactedString: String { SecretWords.standard.redacted(reference: absoluteString) }
 }
 
 /// A type that can be the URL of a request: `URL` or `String`.
@@ -255,7 +239,7 @@ extension String: RequestURL {
     /// The URL of the string, with unsafe characters percent-encoded; nil when it is not a valid URL.
     ///
     /// For http and https the host is converted to the form of DNS, and dot segments are removed from the path, as in
-    /// browsers and curl. A `URL` value is not changed. An empty string is a relative URL, which means its base.
+    /// browsers and curl. An empty string is a relative URL, which means its base.
     public var requestURL: URL? {
         // `URL(string:)` rejects the empty reference.
         if isEmpty { return URLComponents().url }
@@ -290,19 +274,13 @@ extension URLReference {
         let sign = authority.utf8.lastIndex(of: UInt8(ascii: "@"))
         let user = sign.map { PercentEscaper.userInfo.escaped(String(authority[..<$0])) + "@" }
         let place = sign.map { authority[authority.utf8.index(after: $0)...] } ?? authority[...]
-        spelled.authority = (user ?? "") + place.spelledHostAndPort
+        let bracket = place.utf8.lastIndex(of: UInt8(ascii: "]")) ?? place.startIndex
+        let end = place[bracket...].utf8.firstIndex(of: UInt8(ascii: ":")) ?? place.endIndex
+        // Neither an invalid host is changed, because `URL.origin` rejects it with the reason, nor capital letters.
+        let name = HostName(place[..<end])?.text
+        let isUsual = name == nil || name == place[..<end].lowercased()
+        spelled.authority = (user ?? "") + (isUsual ? String(place[..<end]) : name ?? "") + place[end...]
         return spelled
-    }
-}
-
-extension Substring {
-    fileprivate var spelledHostAndPort: String {
-        let bracket = utf8.lastIndex(of: UInt8(ascii: "]"))
-        let end = self[(bracket ?? startIndex)...].utf8.firstIndex(of: UInt8(ascii: ":")) ?? endIndex
-        let host = self[..<end]
-        // An invalid host is not changed, because `URL.origin` rejects it with the reason.
-        guard let name = HostName(host), name.text != host.lowercased() else { return String(self) }
-        return name.text + self[end...]
     }
 }
 

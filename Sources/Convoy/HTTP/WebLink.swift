@@ -10,80 +10,41 @@ public struct WebLink: Sendable, Hashable {
     public let reference: String
     /// The relation types, in lower case: `next`, `prev`, `last`.
     public let relations: [String]
-    /// The parameters by name in lower case, including `rel`.
-    ///
-    /// If a name occurs twice, the first value is used.
+    /// The parameters by name in lower case, including `rel`; of two with a name, the first.
     public let parameters: [String: String]
 }
 
 extension HeaderFields {
-    /// The links of all `Link` fields, in order.
-    ///
-    /// Unreadable links are skipped.
+    /// The links of all `Link` fields, in order, without unreadable ones.
     ///
     /// - Complexity: O(*n*) for *n* bytes.
-    public var links: [WebLink] { values(of: "Link").flatMap { LinkParser.links(in: $0) } }
+    public var links: [WebLink] {
+        values(of: "Link").flatMap { value in
+            var (scanner, links) = (FieldScanner(value.utf8), [WebLink]())
+            while scanner.peek != nil {
+                if let link = scanner.link() { links.append(link) }
+                scanner.skip(to: ",")
+            }
+            return links
+        }
+    }
 }
 
-/// Reads a list of links in one pass (RFC 8288, appendix B.2).
-private struct LinkParser: FieldParser {
-    let bytes: [UInt8]
-    var position = 0
-
-    static func links(in text: String) -> [WebLink] {
-        var parser = LinkParser(bytes: Array(text.utf8))
-        var links: [WebLink] = []
-        while parser.position < parser.bytes.count {
-            if let link = parser.nextLink() { links.append(link) }
-            parser.skipMember()
-        }
-        return links
-    }
-
-    private init(bytes: [UInt8]) { self.bytes = bytes }
-
-    private mutating func nextLink() -> WebLink? {
+extension FieldScanner {
+    /// Reads a member of a list of links (RFC 8288, appendix B.2).
+    fileprivate mutating func link() -> WebLink? {
         skip { $0.isBlank || $0 == UInt8(ascii: ",") }
-        guard peek == UInt8(ascii: "<") else { return nil }
-        position += 1
+        guard skip(past: "<") else { return nil }
         let reference = take { $0 != UInt8(ascii: ">") }
-        guard peek == UInt8(ascii: ">") else { return nil }
+        guard isNext(">") else { return nil }
         position += 1
         var parameters: [String: String] = [:]
-        while true {
-            skip(\.isBlank)
-            guard peek == UInt8(ascii: ";") else { break }
-            position += 1
-            guard let (name, value) = nextParameter(), parameters[name] == nil else { continue }
-            parameters[name] = value
+        while skip(past: ";") {
+            let name = take(\.isTokenByte).lowercased()
+            guard !name.isEmpty, let value = skip(past: "=") ? takeValue(upTo: ";,")?.text : "" else { continue }
+            parameters[name] = parameters[name] ?? value
         }
         let relations = parameters["rel"]?.lowercased().split(whereSeparator: \.isWhitespace).map(String.init)
-        return WebLink(
-            reference: reference.trimmingBlanks, relations: relations ?? [], parameters: parameters)
-    }
-
-    private mutating func nextParameter() -> (name: String, value: String)? {
-        skip(\.isBlank)
-        let name = take(\.isTokenByte).lowercased()
-        guard !name.isEmpty else { return nil }
-        skip(\.isBlank)
-        guard peek == UInt8(ascii: "=") else { return (name, "") }
-        position += 1
-        skip(\.isBlank)
-        if peek == UInt8(ascii: "\"") {
-            return bytes.quotedString(at: &position).map { (name, String(decoding: $0, as: UTF8.self)) }
-        }
-        return (name, take { !$0.isBlank && $0 != UInt8(ascii: ";") && $0 != UInt8(ascii: ",") })
-    }
-
-    private mutating func skipMember() {
-        while let next = peek {
-            if next == UInt8(ascii: "\"") {
-                _ = bytes.quotedString(at: &position)
-                continue
-            }
-            position += 1
-            if next == UInt8(ascii: ",") { return }
-        }
+        return WebLink(reference: reference.trimmingBlanks, relations: relations ?? [], parameters: parameters)
     }
 }

@@ -34,9 +34,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
 
         var function: HashFunction { self == .sha256 ? .sha256 : .sha512 }
 
-        /// The algorithm's name in FIPS 180-4.
-        ///
-        /// `Repr-Digest` uses the same name in lower case. `Digest` uses it in any case.
+        /// Of FIPS 180-4; `Repr-Digest` uses it in lower case, `Digest` in any case.
         var name: String { function.rawValue }
 
         var digestBytes: Int { self == .sha256 ? 32 : 64 }
@@ -51,34 +49,20 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
     /// The digest in lower-case hexadecimal digits, two a byte; empty when there is a ``defect``.
     public var hexadecimal: String { bytes.hexadecimal }
 
-    /// A SHA-256 digest from 64 hexadecimal digits in either case.
-    ///
-    /// Other text results in a ``defect``.
-    public static func sha256(_ hexadecimal: String) -> FileDigest {
-        FileDigest(.sha256, hexadecimal: hexadecimal)
-    }
+    /// A SHA-256 digest from 64 hexadecimal digits in either case; other text results in a ``defect``.
+    public static func sha256(_ hexadecimal: String) -> FileDigest { FileDigest(.sha256, hexadecimal: hexadecimal) }
 
-    /// A SHA-512 digest from 128 hexadecimal digits in either case.
-    ///
-    /// Other text results in a ``defect``.
-    public static func sha512(_ hexadecimal: String) -> FileDigest {
-        FileDigest(.sha512, hexadecimal: hexadecimal)
-    }
+    /// A SHA-512 digest from 128 hexadecimal digits in either case; other text results in a ``defect``.
+    public static func sha512(_ hexadecimal: String) -> FileDigest { FileDigest(.sha512, hexadecimal: hexadecimal) }
 
-    /// A SHA-256 digest from its 32 bytes.
-    ///
-    /// The bytes are not hashed again. Another length results in a ``defect``.
+    /// A SHA-256 digest from its 32 bytes, which are not hashed again; another length results in a ``defect``.
     public static func sha256(_ bytes: Data) -> FileDigest { FileDigest(.sha256, bytes: bytes) }
 
-    /// A SHA-512 digest from its 64 bytes.
-    ///
-    /// The bytes are not hashed again. Another length results in a ``defect``.
+    /// A SHA-512 digest from its 64 bytes, which are not hashed again; another length results in a ``defect``.
     public static func sha512(_ bytes: Data) -> FileDigest { FileDigest(.sha512, bytes: bytes) }
 
-    /// The SHA-256 digest of some bytes, by which they are recognised.
-    ///
-    /// On a system without SHA-256 it is a hash with a random key of the process, so nothing that another process has
-    /// stored is recognised.
+    // By which bytes are recognised. On a system without SHA-256 it is a hash with a random key of the process, so
+    // nothing that another process has stored is recognised.
     package static func ofBytes(_ bytes: Data) -> FileDigest {
         if let digest = try? HashFunction.sha256.digest(of: bytes) { return FileDigest(.sha256, bytes: digest) }
         let words = (0..<4).map { word in
@@ -94,8 +78,8 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
     /// Reads a digest in the forms that lists of checksums use; nil for any other text.
     ///
     /// A SHA-256 digest has the prefix `sha256` or `sha-256`, then `:` or `=`, then 64 hexadecimal digits. SHA-512 has
-    /// `sha512` or `sha-512` and 128 digits. Digits without a prefix are also accepted; their number decides the
-    /// function. Case makes no difference, but blanks are rejected.
+    /// `sha512` or `sha-512` and 128 digits. Without a prefix, their number decides. Case makes no difference, but
+    /// blanks are rejected.
     public init?(_ text: String) {
         let sign = text.utf8.firstIndex { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "=") }
         let name = sign.map { String(text[..<$0]) }
@@ -111,11 +95,9 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
 
     init(_ algorithm: Algorithm, bytes: some Collection<UInt8>) {
         self.algorithm = algorithm
-        let isRight = bytes.count == algorithm.digestBytes
-        self.bytes = isRight ? Array(bytes) : []
-        defect =
-            isRight
-            ? nil : "a \(algorithm.name) digest has \(algorithm.digestBytes) bytes, not \(bytes.count)"
+        let (wanted, given) = (algorithm.digestBytes, bytes.count)
+        self.bytes = given == wanted ? Array(bytes) : []
+        defect = given == wanted ? nil : "a \(algorithm.name) digest has \(wanted) bytes, not \(given)"
     }
 
     private init(_ algorithm: Algorithm, hexadecimal: String) {
@@ -134,8 +116,6 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
         defect = nil
     }
 
-    /// The function's name and the digits, for example `sha256:ba78…`, which ``init(_:)`` reads.
-    ///
-    /// If there is a ``defect``, it replaces the digits, in brackets.
+    /// Function and digits, for example `sha256:ba78…`, which ``init(_:)`` reads, or the ``defect`` in brackets.
     public var description: String { "\(algorithm.rawValue):" + (defect.map { "(\($0))" } ?? hexadecimal) }
 }

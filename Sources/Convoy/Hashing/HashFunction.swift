@@ -14,7 +14,7 @@ enum HashFunction: String, CaseIterable, Sendable {
     /// FIPS 180-4, section 6.7.
     case sha512Truncated256 = "SHA-512/256"
 
-    /// A new hash; its ``FileHash/finish()`` fails if the system does not have the function.
+    /// Its ``FileHash/finish()`` fails if the system does not have the function.
     func make() -> any FileHash {
         #if canImport(CryptoKit)
             switch self {
@@ -41,7 +41,6 @@ enum HashFunction: String, CaseIterable, Sendable {
         return try hash.finish()
     }
 
-    /// Why the system cannot compute the function; nil if it can.
     var defect: String? {
         make() is MissingHash
             ? "this system has no \(rawValue): Convoy computes it with CryptoKit, or with libcrypto of OpenSSL; install it"
@@ -50,12 +49,7 @@ enum HashFunction: String, CaseIterable, Sendable {
 }
 
 protocol FileHash {
-    /// Adds bytes.
-    ///
-    /// The division of the bytes into chunks makes no difference.
     mutating func update(_ bytes: UnsafeRawBufferPointer)
-    /// The digest of all bytes so far.
-    ///
     /// More bytes may be added afterwards, but not after an error.
     func finish() throws(HashFailure) -> [UInt8]
 }
@@ -101,27 +95,23 @@ private struct MissingHash: FileHash {
 #endif
 
 extension Sequence<UInt8> {
-    /// The bytes as two lower-case hexadecimal digits each.
     var hexadecimal: String {
         let digits = Array("0123456789abcdef".utf8)
         return String(decoding: flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 }
 
-/// Hashes on another thread while its caller continues.
-///
-/// The caller never waits for a thread to start, because all threads may be busy. If too many bytes wait and no thread
-/// hashes, the caller hashes them itself. ``update(_:)`` waits only for a hashing thread that does not keep up. At most
-/// about 2 MiB are in memory: 1 MiB that waits, and 1 MiB that is being hashed.
-///
-/// One thread at a time may use an instance.
+// Hashes on another thread while its caller, one thread at a time, continues. The caller never waits for a thread to
+// start, because all threads may be busy. If too many bytes wait and no thread hashes, the caller hashes them itself.
+// `update` waits only for a hashing thread that does not keep up. At most about 2 MiB are in memory: 1 MiB that waits,
+// and 1 MiB that is being hashed.
 final class BackgroundHash: @unchecked Sendable {
     // @unchecked: the thread that has set `isHashing` uses `hash`. `finish` also uses `hash`, when no bytes wait.
     // `condition` guards the other variables.
 
-    /// The number of waiting bytes from which another thread is requested.
+    /// From this number of waiting bytes on, another thread is requested.
     static let batchBytes = 128 << 10
-    /// The number of waiting bytes above which the caller waits for the hashing thread, or hashes the bytes itself.
+    /// Above this number, the caller waits for the hashing thread, or hashes the bytes itself.
     static let limitBytes = 1 << 20
 
     private let ask: @Sendable (@escaping @Sendable () -> Void) -> Void
@@ -147,7 +137,7 @@ final class BackgroundHash: @unchecked Sendable {
         waiting.append(data)
         waitingBytes += data.count
         let asks = waitingBytes >= Self.batchBytes && !isAsking && !isHashing
-        if asks { isAsking = true }
+        isAsking = isAsking || asks
         while isHashing, waitingBytes > Self.limitBytes { condition.wait() }
         let isFull = waitingBytes > Self.limitBytes
         condition.unlock()
@@ -174,8 +164,6 @@ final class BackgroundHash: @unchecked Sendable {
         condition.unlock()
     }
 
-    /// Hashes the waiting bytes, unless another thread does.
-    ///
     /// Called with the lock, which is released during hashing.
     private func hashWaiting() {
         guard !isHashing else { return }

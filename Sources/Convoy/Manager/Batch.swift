@@ -28,9 +28,7 @@ public final class Batch<Output: Sendable>: Sendable {
     /// The result of a member.
     public typealias Result = RequestOperation<Output>.Result
 
-    /// A request that was added to a batch.
-    ///
-    /// Pass the value to `result(of:)` to get the result.
+    /// A request that was added to a batch, whose result `result(of:)` returns.
     public struct Addition: Sendable, Hashable {
         /// The number of requests added before this one.
         ///
@@ -38,24 +36,14 @@ public final class Batch<Output: Sendable>: Sendable {
         public let number: Int
     }
 
-    let run: BatchRun
+    fileprivate let run: BatchRun
 
-    init(
-        manager: Scheduler, announced: Int?, failFast: Bool, keepsResults: Bool,
-        onResult: (@Sendable (Int, Result) -> Void)?
-    ) {
-        run = BatchRun(
-            manager, announced: announced, failFast: failFast, keepsResults: keepsResults,
-            onOutcome: onResult.map { onResult in
-                { @Sendable index, outcome in onResult(index, RequestOperation<Output>.typed(outcome)) }
-            })
-    }
+    fileprivate init(run: BatchRun) { self.run = run }
 
     /// The progress, for any number of readers.
     ///
-    /// Each reader gets the latest value, and the last one when the batch has finished.
-    ///
-    /// No reader gets the same value twice.
+    /// Each reader gets the latest value, and the last one when the batch has finished. No reader gets the same value
+    /// twice.
     public var progress: Broadcast<BatchProgress> { broadcast() }
 
     /// The progress at limited intervals.
@@ -88,26 +76,16 @@ public final class Batch<Output: Sendable>: Sendable {
     public var results: [Result] {
         get async {
             await finished()
-            // All members that were never made share one result, because there may be a million of them.
-            let stopped = Result.failure(RequestError(.cancelled, "its batch was stopped before its turn"))
             let outcomes = run.outcomes
             var results: [Result] = []
             results.reserveCapacity(outcomes.count)
             // A loop is faster than `map`, whose closure would look up its generic types for each result.
-            for outcome in outcomes {
-                if let outcome {
-                    results.append(RequestOperation<Output>.typed(outcome))
-                } else {
-                    results.append(stopped)
-                }
-            }
+            for outcome in outcomes { results.append(RequestOperation<Output>.typed(outcome)) }
             return results
         }
     }
 
-    /// The result of an added request, available when the batch has finished.
-    ///
-    /// Nil when the batch stores no results.
+    /// The result of an added request when the batch has finished; nil when the batch stores no results.
     ///
     /// - Parameter addition: the value that ``add(_:onResult:)`` of this batch returned.
     public func result(of addition: Addition) async -> Result? {
@@ -120,14 +98,11 @@ public final class Batch<Output: Sendable>: Sendable {
 
     /// Cancels every member and pulls no more requests from the source.
     ///
-    /// Announced requests that were not pulled fail with `.cancelled` too.
-    ///
-    /// A second call, or a call after the batch has finished, has no effect.
+    /// Announced requests that were not pulled fail with `.cancelled` too. A second call, or a call after the batch has
+    /// finished, has no effect.
     public func cancel() { run.cancel() }
 
     /// Adds a request while the batch runs.
-    ///
-    /// The result of the added request follows the results of the source, which keep their indices.
     ///
     /// - Parameters:
     ///   - request: sent when it has a slot, without waiting for the end of the source.
@@ -139,16 +114,12 @@ public final class Batch<Output: Sendable>: Sendable {
     @discardableResult
     public func add(_ request: Request<Output>, onResult handler: (@Sendable (Result) -> Void)? = nil) -> Addition? {
         let operation = RequestOperation(request, of: run.scheduler, isInternal: true)
-        let onOutcome = handler.map { handler -> @Sendable (AnyOutcome) -> Void in
-            { handler(RequestOperation<Output>.typed($0)) }
-        }
-        return run.add(operation, onOutcome).map { Addition(number: $0) }
+        let onOutcome = handler.map { handler in { @Sendable in handler(RequestOperation<Output>.typed($0)) } }
+        return run.submit(operation, isAdded: true, onOutcome).map { Addition(number: $0.number) }
     }
 
-    func admit(_ request: Request<Output>) async -> Bool {
-        let isWanted = run.take(RequestOperation(request, of: run.scheduler, isInternal: true))
-        if let isWanted { return isWanted }
-        return await run.waitForRoom()
+    fileprivate func admit(_ request: Request<Output>) async -> Bool {
+        await run.admit(RequestOperation(request, of: run.scheduler, isInternal: true))
     }
 }
 
@@ -204,24 +175,15 @@ final class BatchRun: Producer {
 
     // MARK: Members
 
-    // Returns whether the batch accepts another request. Nil if the number of unfinished members has reached its limit
-    // (``Scheduler/readAhead``); the caller then calls ``waitForRoom()``.
-    func take(_ operation: AnyRequestOperation) -> Bool? {
-        guard let (_, count, isPulled) = submit(operation, isFromSource: true) else { return false }
-        guard count < Schedule.minReadAhead || count < scheduler.readAhead else { return nil }
-        // A member that finishes at once may stop the batch. If the batch knows the task that runs this code
-        // (`isPulled`), a stop also cancels that task. So it suffices to ask whether the task is cancelled, without the
-        // lock.
-        return isPulled ? !Task.isCancelled : state.withLock { !$0.isStopped }
-    }
-
-    func waitForRoom() async -> Bool {
-        await withCheckedContinuation { continuation in
-            let isStopped = state.withLock { state in
-                if !state.isStopped { (state.room, state.roomAt) = (continuation, 0) }
-                return state.isStopped
-            }
-            if isStopped { continuation.resume(returning: false) } else { limitHasChanged() }
+    // Returns whether the batch accepts another request, once the number of unfinished members is below its limit
+    // (``Scheduler/readAhead``).
+    func admit(_ operation: AnyRequestOperation) async -> Bool {
+        guard let count = submit(operation)?.count else { return false }
+        // A member that finishes at once may stop the batch, which cancels the task that runs this code.
+        if count < Schedule.minReadAhead || count < scheduler.readAhead { return !Task.isCancelled }
+        return await withCheckedContinuation { continuation in
+            state.withLock { ($0.room, $0.roomAt) = (continuation, 0) }
+            limitHasChanged()
         }
     }
 
@@ -229,49 +191,39 @@ final class BatchRun: Producer {
     // would wake each other for every request.
     func limitHasChanged() {
         let window = scheduler.readAhead
-        let room = state.withLock { state -> CheckedContinuation<Bool, Never>? in
-            guard state.room != nil else { return nil }
-            if state.runningCount < window { return state.takeRoom() }
-            // The larger of the old and the new number applies, because another thread may have seen a higher limit.
-            state.roomAt = max(state.roomAt, window / 2)
-            return nil
-        }
-        room?.resume(returning: true)
+        perform(
+            state.withLock { state in
+                // The larger of the old and the new number: another thread may have seen a higher limit.
+                state.roomAt = state.runningCount < window ? .max : max(state.roomAt, window / 2)
+                return state.effects()
+            })
     }
 
-    func add(_ operation: AnyRequestOperation, _ handler: (@Sendable (AnyOutcome) -> Void)?) -> Int? {
-        guard case .added(let number)? = submit(operation, isFromSource: false, handler)?.place else { return nil }
-        return number
-    }
-
-    // Nil when the batch accepts no more. Returns the member's place among the results, the number of unfinished
-    // members, and whether the task that reads the source is known.
-    private func submit(
-        _ operation: AnyRequestOperation, isFromSource: Bool, _ handler: (@Sendable (AnyOutcome) -> Void)? = nil
-    ) -> (place: BatchMember.Place, count: Int, isPulled: Bool)? {
+    // Nil when the batch accepts no more. Returns the member's number and the number of unfinished members.
+    @discardableResult
+    func submit(
+        _ operation: AnyRequestOperation, isAdded: Bool = false, _ handler: (@Sendable (AnyOutcome) -> Void)? = nil
+    ) -> (number: Int, count: Int)? {
         let begun = state.withLock { state in
-            state.begin(isFromSource: isFromSource).map { (member: $0, isWatched: state.isWatched) }
+            state.begin(isAdded: isAdded).map { (member: $0, isWatched: state.isWatched) }
         }
         guard let (member, isWatched) = begun else { return nil }
         var handler = handler
-        if case .source(let index) = member.place, let onOutcome { handler = { onOutcome(index, $0) } }
+        if !isAdded, let onOutcome { handler = { onOutcome(member.number, $0) } }
         // The batch counts the member as finished in `settled`, which runs after the caller's handler has returned.
         if isWatched { operation.notifyProgress(at: .here) { self.moved(member, $0) } }
         if let handler { operation.whenFinished(FinishHandler(place: operation.place(nil), run: handler)) }
-        operation.whenSettled { self.settled(member, $0) }
+        operation.whenSettled { [unowned operation] in self.settled(member, operation, $0) }
         // The member can be cancelled only from here on, after its callbacks were added. The batch would not wait for
         // the callbacks of a member that finished earlier.
-        let (isStopped, startsWatching, count, isPulled) = state.withLock { state in
-            let isStopped = state.run(member, operation)
-            return (
-                isStopped, state.isWatched && !isWatched, isStopped ? Int.max : state.runningCount,
-                state.pulling != nil
-            )
+        let (isStopped, startsWatching, count) = state.withLock { state in
+            state.running[member.index]?.operation = operation
+            return (state.isStopped, state.isWatched && !isWatched, state.runningCount)
         }
         if isStopped { operation.cancel() }
         if startsWatching { watch(member, operation) }
         scheduler.enqueue(operation)
-        return (member.place, count, isPulled)
+        return (member.number, count)
     }
 
     func pull(with task: Task<Void, Never>) {
@@ -283,55 +235,39 @@ final class BatchRun: Producer {
     }
 
     func endSource(_ error: RequestError? = nil) {
-        let (waiters, sending) = state.withLock { state -> ([CheckedContinuation<Void, Never>]?, Sending?) in
-            guard !state.sourceHasEnded else { return (nil, nil) }
-            state.endSource(error)
-            return (state.takeFinish(), state.beginSending())
-        }
-        send(sending)
-        finish(waiters)
+        perform(
+            state.withLock { state in
+                if !state.sourceHasEnded { state.endSource(error) }
+                return state.effects()
+            })
     }
 
-    private func settled(_ member: BatchMember, _ outcome: AnyOutcome) {
-        // A successful outcome contains its progress, so the operation is needed only after a failure.
-        let operation = outcome.error == nil ? nil : state.withLock { $0.running[member.index]?.operation }
-        let transfer = outcome.transfer ?? operation?.progress
-        let error = outcome.error
-        let (room, stops, waiters, sending) = state.withLock { state in
-            state.finish(member, outcome, transfer)
-            let room = state.runningCount <= state.roomAt ? state.takeRoom() : nil
-            // A manager that was shut down rejects every request, so the batch stops.
-            let isEnough = failFast && error != nil || error?.code == .managerShutDown
-            let waiters = state.takeFinish()
-            return (room, isEnough && !state.isStopped, waiters, state.beginSending())
-        }
-        send(sending)
-        if stops { cancel() }
-        room?.resume(returning: !stops)
-        finish(waiters)
+    private func settled(_ member: BatchMember, _ operation: AnyRequestOperation, _ outcome: AnyOutcome) {
+        let transfer = outcome.transfer ?? operation.progress
+        perform(
+            state.withLock { state in
+                state.finish(member, outcome, transfer)
+                // A manager that was shut down rejects every request, so the batch stops.
+                let isEnough = failFast && outcome.error != nil || outcome.error?.code == .managerShutDown
+                return isEnough && !state.isStopped ? state.stop() : state.effects()
+            })
     }
 
-    // MARK: The end of the batch
+    func cancel() { perform(state.withLock { $0.stop() }) }
 
-    func cancel() {
-        let (operations, room, pulling, waiters, sending) = state.withLock { state in
-            let (pulling, operations) = (state.pulling, state.operations)
-            state.stop()
-            let waiters = state.takeFinish()
-            return (operations, state.takeRoom(), pulling, waiters, state.beginSending())
+    private func perform(_ effects: BatchState.Effects) {
+        send(effects.sending)
+        if !effects.operations.isEmpty {
+            scheduler.frozen { for operation in effects.operations { operation.cancel() } }
         }
-        scheduler.frozen { for operation in operations { operation.cancel() } }
-        pulling?.cancel()
-        room?.resume(returning: false)
-        send(sending)
-        finish(waiters)
-    }
-
-    private func finish(_ waiters: [CheckedContinuation<Void, Never>]?) {
-        guard let waiters else { return }
+        effects.pulling?.cancel()
+        effects.room?.resume(returning: effects.acceptsMore)
+        guard let waiters = effects.waiters else { return }
         scheduler.end(self)
         for waiter in waiters { waiter.resume() }
     }
+
+    // MARK: The results
 
     func finished() async {
         await withCheckedContinuation { continuation in
@@ -343,20 +279,18 @@ final class BatchRun: Producer {
         }
     }
 
-    var outcomes: [AnyOutcome?] {
-        // The outcomes are computed outside the lock, because a million outcomes take time.
-        state.withLock { $0 }.outcomes
-    }
+    /// Computed outside the lock, because a million outcomes take time.
+    var outcomes: [AnyOutcome] { state.withLock { $0.results }.flatMap(\.all) }
 
-    func outcome(ofAdded number: Int) -> AnyOutcome? { state.withLock { $0.outcome(ofAdded: number) } }
+    func outcome(ofAdded number: Int) -> AnyOutcome? {
+        state.withLock { $0.added.outcomes.indices.contains(number) ? $0.added.outcomes[number] : nil }
+    }
 
     // MARK: Progress
 
-    private typealias Sending = BatchState.Sending
-
     /// Without readers, this property reads the progress of every running member.
     var currentProgress: BatchProgress {
-        let unread = state.withLock { $0.isWatched ? [] : $0.running.compactMap { $0 } }
+        let unread = state.withLock { $0.unread }
         let transfers = unread.map { ($0.member, $0.operation?.progress ?? TransferProgress()) }
         let now = scheduler.context.clock.now
         return state.withLock { state in
@@ -366,9 +300,9 @@ final class BatchRun: Producer {
     }
 
     func watch() {
-        let unread = state.withLock { state -> [BatchState.Running] in
+        let unread = state.withLock { state in
             defer { state.isWatched = true }
-            return state.isWatched ? [] : state.running.compactMap { $0 }
+            return state.unread
         }
         for one in unread { if let operation = one.operation { watch(one.member, operation) } }
     }
@@ -382,13 +316,13 @@ final class BatchRun: Producer {
     private func moved(_ member: BatchMember, _ transfer: TransferProgress) {
         let now = scheduler.context.clock.now
         send(
-            state.withLock { state -> Sending? in
+            state.withLock { state in
                 state.move(member, transfer, at: now)
                 return state.beginSending()
             })
     }
 
-    private func send(_ first: Sending?) {
+    private func send(_ first: BatchState.Sending?) {
         var next = first
         while let (value, isLast) = next {
             if isLast { progress.end(with: value) } else { progress.send(value) }
@@ -398,13 +332,9 @@ final class BatchRun: Producer {
 }
 
 struct BatchMember: Hashable, Sendable {
-    /// The members of the source come first.
-    enum Place: Hashable, Comparable, Sendable {
-        case source(Int)
-        case added(Int)
-    }
-
-    let place: Place
+    let isAdded: Bool
+    /// The member's number among the requests of the source, or among the added requests.
+    let number: Int
     /// The index in ``BatchState/running`` until the member finishes.
     let index: Int
 }
@@ -418,18 +348,45 @@ struct BatchState {
         var operation: AnyRequestOperation?
     }
 
+    struct Results {
+        private static let stopped = AnyOutcome(
+            error: RequestError(.cancelled, "its batch was stopped before its turn"))
+
+        /// Of the members that have finished; other members at lower numbers have the outcome of one never made.
+        private(set) var outcomes: [AnyOutcome] = []
+        var count = 0
+
+        mutating func put(_ outcome: AnyOutcome, at index: Int) {
+            while outcomes.count <= index { outcomes.append(Self.stopped) }
+            outcomes[index] = outcome
+        }
+
+        var all: [AnyOutcome] { outcomes + Array(repeating: Self.stopped, count: max(0, count - outcomes.count)) }
+    }
+
+    struct Effects {
+        var sending: Sending?
+        /// The members to cancel.
+        var operations: [AnyRequestOperation] = []
+        var pulling: Task<Void, Never>?
+        var room: CheckedContinuation<Bool, Never>?
+        var acceptsMore = true
+        /// Not nil when the batch has finished.
+        var waiters: [CheckedContinuation<Void, Never>]?
+    }
+
+    typealias Sending = (progress: BatchProgress, isLast: Bool)
+
     private let keepsResults: Bool
-    private var sourceOutcomes: [AnyOutcome?] = []
-    private var addedOutcomes: [AnyOutcome?] = []
-    private var sourceCount = 0
-    private var addedCount = 0
+    private var source = Results()
+    private(set) var added = Results()
     private var announced: Int?
     private(set) var sourceHasEnded = false
 
     /// The running members, each at its ``BatchMember/index``; nil at an unused index.
-    private(set) var running: [Running?] = []
+    var running: [Running?] = []
     private var freeIndices: [Int] = []
-    private(set) var meter = BatchMeter()
+    private var meter = BatchMeter()
     var pulling: Task<Void, Never>?
     private(set) var isStopped = false
     private(set) var isFinished = false
@@ -442,8 +399,6 @@ struct BatchState {
     private var pending: BatchProgress?
     private var isSending = false
 
-    typealias Sending = (progress: BatchProgress, isLast: Bool)
-
     init(announced: Int?, keepsResults: Bool) {
         // A lazy collection may announce up to `Int.max`. Half of that cannot overflow in a sum.
         self.announced = announced.map { min($0, .max / 2) }
@@ -451,12 +406,11 @@ struct BatchState {
         expect()
     }
 
-    mutating func takeRoom() -> CheckedContinuation<Bool, Never>? {
-        defer { room = nil }
-        return room
-    }
-
+    var results: [Results] { keepsResults ? [source, added] : [] }
     var runningCount: Int { running.count - freeIndices.count }
+
+    /// The members whose progress nobody observes.
+    var unread: [Running] { isWatched ? [] : running.compactMap { $0 } }
 
     mutating func beginSending() -> Sending? { isSending ? nil : nextSending() }
 
@@ -467,38 +421,16 @@ struct BatchState {
         return pending.map { ($0, isFinished) }
     }
 
-    var outcomes: [AnyOutcome?] {
-        guard keepsResults else { return [] }
-        return filled(sourceOutcomes, sourceCount) + filled(addedOutcomes, addedCount)
-    }
-
-    private func filled(_ outcomes: [AnyOutcome?], _ count: Int) -> [AnyOutcome?] {
-        outcomes + [AnyOutcome?](repeating: nil, count: max(0, count - outcomes.count))
-    }
-
-    func outcome(ofAdded number: Int) -> AnyOutcome? {
-        addedOutcomes.indices.contains(number) ? addedOutcomes[number] : nil
-    }
-
-    mutating func begin(isFromSource: Bool) -> BatchMember? {
+    mutating func begin(isAdded: Bool) -> BatchMember? {
         guard !isStopped, !isFinished else { return nil }
-        let place = isFromSource ? BatchMember.Place.source(sourceCount) : .added(addedCount)
-        if isFromSource { sourceCount += 1 } else { addedCount += 1 }
+        let number = isAdded ? added.count : source.count
+        if isAdded { added.count += 1 } else { source.count += 1 }
         expect()
-        let member = BatchMember(place: place, index: freeIndices.popLast() ?? running.count)
+        let member = BatchMember(isAdded: isAdded, number: number, index: freeIndices.popLast() ?? running.count)
         if member.index == running.count { running.append(nil) }
         running[member.index] = Running(member: member)
         meter.start(member.index)
         return member
-    }
-
-    mutating func run(_ member: BatchMember, _ operation: AnyRequestOperation) -> Bool {
-        running[member.index]?.operation = operation
-        return isStopped
-    }
-
-    var operations: [AnyRequestOperation] {
-        running.compactMap { $0 }.sorted { $0.member.place < $1.member.place }.compactMap(\.operation)
     }
 
     /// - Parameter now: nil when no rate is measured.
@@ -513,38 +445,39 @@ struct BatchState {
         return meter.progress
     }
 
-    mutating func finish(_ member: BatchMember, _ outcome: AnyOutcome, _ transfer: TransferProgress?) {
-        if let transfer { meter.move(member.index, transfer, at: nil) }
+    mutating func finish(_ member: BatchMember, _ outcome: AnyOutcome, _ transfer: TransferProgress) {
+        meter.move(member.index, transfer, at: nil)
         running[member.index] = nil
         freeIndices.append(member.index)
         meter.finish(member.index, isSuccess: outcome.error == nil)
-        keep(outcome, at: member.place)
-    }
-
-    private mutating func keep(_ outcome: AnyOutcome, at place: BatchMember.Place) {
         pending = meter.progress
         guard keepsResults else { return }
-        switch place {
-        case .source(let index): sourceOutcomes.put(outcome, at: index)
-        case .added(let number): addedOutcomes.put(outcome, at: number)
-        }
+        if member.isAdded { added.put(outcome, at: member.number) } else { source.put(outcome, at: member.number) }
     }
 
-    mutating func stop() {
-        isStopped = true
-        guard !sourceHasEnded else { return }
-        if let announced, announced > sourceCount, announced <= Self.mostListed {
-            meter.skip(announced - sourceCount)
-            sourceCount = announced
+    mutating func stop() -> Effects {
+        let members = running.compactMap { $0 }.sorted {
+            ($0.member.isAdded ? 1 : 0, $0.member.number) < ($1.member.isAdded ? 1 : 0, $1.member.number)
         }
-        endSource()
+        let pulling = pulling
+        isStopped = true
+        if !sourceHasEnded {
+            if let announced, announced > source.count, announced <= Self.mostListed {
+                meter.skip(announced - source.count)
+                source.count = announced
+            }
+            endSource()
+        }
+        var effects = effects()
+        (effects.operations, effects.pulling) = (members.compactMap(\.operation), pulling)
+        return effects
     }
 
     mutating func endSource(_ error: RequestError? = nil) {
         if let error {
-            sourceCount += 1
             meter.finish(nil, isSuccess: false)
-            keep(AnyOutcome(error: error), at: .source(sourceCount - 1))
+            if keepsResults { source.put(AnyOutcome(error: error), at: source.count) }
+            source.count += 1
         }
         sourceHasEnded = true
         (pulling, announced) = (nil, nil)
@@ -553,24 +486,23 @@ struct BatchState {
     }
 
     private mutating func expect() {
-        let total = sourceHasEnded ? sourceCount : announced.map { max($0, sourceCount) }
-        meter.expect(total.map { $0 + addedCount })
+        let total = sourceHasEnded ? source.count : announced.map { max($0, source.count) }
+        meter.expect(total.map { $0 + added.count })
     }
 
-    mutating func takeFinish() -> [CheckedContinuation<Void, Never>]? {
-        guard sourceHasEnded, runningCount == 0, !isFinished else { return nil }
-        isFinished = true
-        meter.complete()
-        pending = meter.progress
-        defer { waiters = [] }
-        return waiters
-    }
-}
-
-extension Array {
-    fileprivate mutating func put<Value>(_ value: Value, at index: Int) where Element == Value? {
-        while count <= index { append(nil) }
-        self[index] = value
+    /// What follows from a change of the state; the caller does it after the lock is released.
+    mutating func effects() -> Effects {
+        var effects = Effects(acceptsMore: !isStopped)
+        if isStopped || runningCount <= roomAt { swap(&effects.room, &room) }
+        if sourceHasEnded, runningCount == 0, !isFinished {
+            isFinished = true
+            meter.complete()
+            pending = meter.progress
+            effects.waiters = waiters
+            waiters = []
+        }
+        effects.sending = beginSending()
+        return effects
     }
 }
 
@@ -596,9 +528,8 @@ public struct BatchProgress: Sendable, Hashable {
     public internal(set) var download = ByteProgress()
     /// The completed fraction, 0 to 1.
     ///
-    /// Each member counts the same; a running member counts by its bytes in both directions.
-    ///
-    /// The fraction never decreases.
+    /// Each member counts the same; a running member counts by its bytes in both directions. The fraction never
+    /// decreases.
     public internal(set) var fractionCompleted = 0.0
 }
 
@@ -703,12 +634,11 @@ extension ByteProgress {
 }
 
 extension TransferProgress {
-    private static var assumedBytes: Double { 64 * 1024 }
-
     fileprivate var fractionOfMember: Double {
         let sent = Double(upload.totalBytes == nil ? 0 : upload.completedBytes)
         let toSend = Double(upload.totalBytes ?? 0)
-        guard let total = download.totalBytes else { return sent / max(1, toSend + Self.assumedBytes) }
+        // A body of unknown length is assumed to have 64 KiB.
+        guard let total = download.totalBytes else { return sent / (toSend + 65_536) }
         let whole = toSend + Double(total)
         return whole > 0 ? min(1, (sent + Double(download.completedBytes)) / whole) : 1
     }
@@ -731,12 +661,12 @@ extension RequestManager {
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
     ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
         let count = requests.count
-        return start(requests, announced: count, failFast, keepsResults, onResult)
+        return start(count, failFast, keepsResults, onResult) { batch in
+            for request in requests { guard await batch.admit(request) else { break } }
+        }
     }
 
     /// Runs `count` requests as a batch.
-    ///
-    /// The batch makes a request only while the number of its unfinished requests is below a limit.
     ///
     /// Use this method to run a lazy batch from the main actor or another actor. There, a lazy sequence would capture
     /// actor-isolated state, so it could not be passed to the batch. A `@Sendable` function captures none.
@@ -749,9 +679,7 @@ extension RequestManager {
     ///
     /// - Parameters:
     ///   - count: the number of requests. A number below one means none.
-    ///   - failFast: whether the first failure cancels all other members.
-    ///   - keepsResults: whether ``Batch/results`` are stored.
-    ///   - onResult: called once for each request that became a member of the batch, with the request's index.
+    ///   - failFast: with the next two as in ``batch(_:failFast:keepsResults:onResult:)-39bsf``.
     ///   - makeRequest: makes the request with an index from 0. It is called in one of the library's tasks, in order,
     ///     at most once for each index. A stopped batch makes at most one more request, and does not send it.
     public func batch<Output>(
@@ -773,11 +701,7 @@ extension RequestManager {
     /// await manager.prefetch(urls.map { .get($0) }).finished()
     /// ```
     public func prefetch(_ requests: [Request<Data>]) -> Batch<Void> {
-        batch(count: requests.count, keepsResults: false) { index in
-            var core = requests[index].cachePolicy(.reload).core
-            (core.destination, core.decodesAtOnce) = (.nowhere, true)
-            return Request<Void>(core: core) { _, _ in }
-        }
+        batch(count: requests.count, keepsResults: false) { requests[$0].cachePolicy(.reload).ignoringBody() }
     }
 
     /// Runs the requests of any lazy sequence as a batch.
@@ -787,24 +711,9 @@ extension RequestManager {
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
     ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
-        start(requests, announced: nil, failFast, keepsResults, onResult)
-    }
-
-    private func start<Output, Requests: Sequence & SendableMetatype>(
-        _ requests: sending Requests, announced: Int?, _ failFast: Bool, _ keepsResults: Bool,
-        _ onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)?
-    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
-        let batch = Batch<Output>(
-            manager: scheduler, announced: announced, failFast: failFast, keepsResults: keepsResults, onResult: onResult
-        )
-        batch.run.pull(
-            with: Task {
-                for request in requests {
-                    guard await batch.admit(request) else { break }
-                }
-                batch.run.endSource()
-            })
-        return batch
+        start(nil, failFast, keepsResults, onResult) { batch in
+            for request in requests { guard await batch.admit(request) else { break } }
+        }
     }
 
     /// Runs the requests of an asynchronous sequence as a batch, which starts at once.
@@ -815,22 +724,35 @@ extension RequestManager {
         pulling requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
     ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.AsyncIterator: SendableMetatype {
-        let batch = Batch<Output>(
-            manager: scheduler, announced: nil, failFast: failFast, keepsResults: keepsResults, onResult: onResult)
-        batch.run.pull(
-            with: Task { [scheduler] in
-                // After a shutdown, the batch does not wait for the source, which might never give a request.
-                if scheduler.schedule.withLock({ $0.isShutDown }) {
-                    return batch.run.endSource(RequestError(.managerShutDown, Scheduler.shutDownReason))
-                }
-                do {
-                    for try await request in requests {
-                        guard await batch.admit(request) else { break }
-                    }
-                    batch.run.endSource()
+        start(nil, failFast, keepsResults, onResult) { [scheduler] batch throws(RequestError) in
+            // After a shutdown, the batch does not wait for the source, which might never give a request.
+            if scheduler.schedule.withLock({ $0.isShutDown }) {
+                throw RequestError(.managerShutDown, Scheduler.shutDownReason)
+            }
+            do {
+                for try await request in requests { guard await batch.admit(request) else { break } }
+            } catch {
+                throw RequestError(.invalidRequest, "the sequence of requests failed: \(error)", underlying: error)
+            }
+        }
+    }
+
+    private func start<Output>(
+        _ announced: Int?, _ failFast: Bool, _ keepsResults: Bool,
+        _ onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)?,
+        _ pull: sending @escaping (Batch<Output>) async throws(RequestError) -> Void
+    ) -> Batch<Output> {
+        let run = BatchRun(
+            scheduler, announced: announced, failFast: failFast, keepsResults: keepsResults,
+            onOutcome: onResult.map { onResult in { @Sendable in onResult($0, RequestOperation<Output>.typed($1)) } })
+        let batch = Batch<Output>(run: run)
+        run.pull(
+            with: Task {
+                do throws(RequestError) {
+                    try await pull(batch)
+                    run.endSource()
                 } catch {
-                    batch.run.endSource(
-                        RequestError(.invalidRequest, "the sequence of requests failed: \(error)", underlying: error))
+                    run.endSource(error)
                 }
             })
         return batch

@@ -31,29 +31,18 @@ public enum Net {
     ///   - error: why the request failed; nil after a success.
     public typealias Callback = @Sendable (_ data: Data?, _ response: ResponseHead?, _ error: RequestError?) -> Void
 
-    private static let shared = Locked<RequestManager?>(nil)
+    private static let standard = RequestManager()
+    private static let replacement = Locked<RequestManager?>(nil)
 
     /// The manager that sends the requests.
     ///
-    /// It has default settings until you replace it.
-    ///
-    /// Requests of a replaced manager continue.
+    /// It has default settings until you replace it. Requests of a replaced manager continue.
     public static var manager: RequestManager {
-        get {
-            if let manager = shared.withLock({ $0 }) { return manager }
-            let made = RequestManager()
-            return shared.withLock { shared in
-                if shared == nil { shared = made }
-                return shared ?? made
-            }
-        }
+        get { replacement.withLock { $0 } ?? standard }
         set {
-            let old = shared.withLock { shared in
-                defer { shared = newValue }
-                return shared
-            }
-            // Releases the old manager outside the lock.
-            withExtendedLifetime(old) {}
+            // The old manager is released outside the lock.
+            var manager: RequestManager? = newValue
+            replacement.withLock { swap(&$0, &manager) }
         }
     }
 

@@ -25,8 +25,8 @@ extension RequestManager {
     public struct Configuration: Sendable {
         /// The maximum number of operations with a slot; 16 by default.
         ///
-        /// At least 1. A manager gives no more slots than half of the file descriptors that the process may still open when
-        /// the manager is made.
+        /// At least 1. A manager gives no more slots than half of the file descriptors that the process may still open
+        /// when the manager is made.
         public var maxConcurrentOperationCount: Int
         /// The maximum number of operations with a slot for one host (scheme, name and port); 6 by default.
         ///
@@ -66,9 +66,8 @@ extension RequestManager {
         /// The JSON decoder of responses and of error bodies (``Request/failing(with:decoder:)``), for requests without
         /// their own decoder.
         ///
-        /// Nil, the default, means a plain `JSONDecoder`.
-        ///
-        /// The decoder is used from several threads at once, so do not change it afterwards.
+        /// Nil, the default, means a plain `JSONDecoder`. The decoder is used from several threads at once, so do not
+        /// change it afterwards.
         public var decoder: JSONDecoder?
         /// The maximum time without received data, ``Request/idleTimeout(_:)``; 60 seconds by default.
         ///
@@ -79,9 +78,8 @@ extension RequestManager {
         /// The maximum time of each request including waits and retries, ``Request/deadline(_:)``; nil, the default,
         /// means no limit.
         public var deadline: Duration?
-        /// The maximum size of a body, ``Request/maxBodyBytes(_:)``.
-        ///
-        /// Nil, the default, means 64 MiB in memory, and no limit for other destinations.
+        /// The maximum size of a body, ``Request/maxBodyBytes(_:)``; nil, the default, means 64 MiB in memory, and no
+        /// limit for other destinations.
         public var maxBodyBytes: Int64?
         /// The accepted status codes, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
         public var acceptableStatusCodes: StatusCheck
@@ -100,9 +98,8 @@ extension RequestManager {
         /// The limit for the retries of all requests together; see ``RetryBudget``.
         public var retryBudget: RetryBudget
 
-        /// Learns the maximum number of concurrent requests for each host, in place of ``maxConcurrentPerHost``.
-        ///
-        /// Nil, the default, disables it.
+        /// Learns the maximum number of concurrent requests for each host, in place of ``maxConcurrentPerHost``; nil,
+        /// the default, disables it.
         public var hostLimits: AdaptiveLimits?
         /// When to stop sending to a host that keeps failing; nil, the default, means never.
         public var breaker: BreakerPolicy?
@@ -110,32 +107,25 @@ extension RequestManager {
         ///
         /// All transfers share the limit equally. Bytes are counted as for ``Request/maxBytesPerSecond(_:)``, which may
         /// apply in addition. Sent bytes are not counted. Zero or less means no limit. If the transport cannot pause
-        /// (URLSession on Linux), every request fails with `.invalidRequest` before anything is sent.
-        ///
-        /// You can change the limit later with ``RequestManager/maxBytesPerSecond``.
+        /// (URLSession on Linux), every request fails with `.invalidRequest` before anything is sent. You can change
+        /// the limit later with ``RequestManager/maxBytesPerSecond``.
         public var maxBytesPerSecond: Int64?
-        /// Interceptors, which may change requests and decide on retries.
-        ///
-        /// A request's own interceptors run after these.
+        /// Interceptors, which may change requests and decide on retries; a request's own interceptors run after these.
         public var interceptors: [any RequestInterceptor]
-        /// The cookie storage.
-        ///
-        /// Nil, the default, treats cookies like any other header field.
+        /// The cookie storage; nil, the default, treats cookies like any other header field.
         public var cookies: CookieJar?
         /// The response cache, for example `HTTPCache` of `ConvoyCache`.
         ///
-        /// Nil, the default, sends every request.
-        ///
-        /// A request that gets its response from the cache needs no slot and does not count against any rate limit.
+        /// Nil, the default, sends every request. A request that gets its response from the cache needs no slot and
+        /// does not count against any rate limit.
         public var cache: (any ResponseCache)?
 
         /// The transport that sends the requests.
         public var transport: TransportChoice
         /// Where callbacks run by default.
         ///
-        /// Nil, the default, runs them in order for each operation, on shared threads.
-        ///
-        /// ``Delivery/inPlace`` is the cheapest choice for callbacks that do not block.
+        /// Nil, the default, runs them in order for each operation, on shared threads. ``Delivery/inPlace`` is the
+        /// cheapest choice for callbacks that do not block.
         public var callbacks: Delivery?
         /// Monitors, which receive all events.
         public var monitors: [any EventMonitor]
@@ -146,18 +136,15 @@ extension RequestManager {
 
         /// The random factor of back-off, from 0 to 1.
         ///
-        /// The back-off before a retry or a reconnection is this fraction of its upper limit (``RetryPolicy``).
-        ///
-        /// Tests use a constant, which makes waits exact. With `{ 1 }` the waits of ``RetryPolicy/standard`` are half a
+        /// The back-off before a retry or a reconnection is this fraction of its upper limit (``RetryPolicy``). Tests
+        /// use a constant, which makes waits exact. With `{ 1 }` the waits of ``RetryPolicy/standard`` are half a
         /// second, one second and two. With `{ 0 }` a retry waits only for a `Retry-After`. Values outside 0 to 1 are
         /// clamped; NaN counts as 0.
         ///
         /// - Thread: any; called once for each wait, without a lock.
         public var jitter: @Sendable () -> Double
 
-        /// Makes a configuration.
-        ///
-        /// Each parameter sets the property of its name.
+        /// Makes a configuration; each parameter sets the property of its name.
         public init(
             maxConcurrentOperationCount: Int = 16, maxConcurrentPerHost: Int = 6,
             prioritization: RequestPrioritization = .fifo, requestRate: RequestRate? = nil,
@@ -213,38 +200,31 @@ extension RequestManager.Configuration {
         HostLimits(fixed: maxConcurrentPerHost, adaptive: hostLimits, breaker: breaker, rate: requestRatePerHost)
     }
 
-    fileprivate var defaults: RequestDefaults {
+    fileprivate func defaults(_ defect: String?) -> RequestDefaults {
         RequestDefaults(
             baseURL: baseURL, headerFields: headerFields, encoder: encoder, decoder: decoder, idleTimeout: idleTimeout,
             attemptTimeout: attemptTimeout, deadline: deadline, maxBodyBytes: maxBodyBytes,
             acceptableStatusCodes: acceptableStatusCodes, hasCache: cache != nil,
-            keepsUnknownCodings: keepsUnknownCodings, defect: connectivityDefect)
-    }
-
-    /// The transport; with ``waitsForConnectivity`` one that waits for a network, where there is one.
-    fileprivate var waitingTransport: TransportChoice {
-        guard waitsForConnectivity, let waiting = transport.waitingForConnectivity else { return transport }
-        return .custom(waiting)
-    }
-
-    private var connectivityDefect: String? {
-        guard waitsForConnectivity, transport.waitingForConnectivity == nil else { return nil }
-        return "waitsForConnectivity is a setting of URLSession on Apple platforms; leave it false here and set retries"
+            keepsUnknownCodings: keepsUnknownCodings, defect: defect)
     }
 }
 
 extension ExecutionContext {
     convenience init(
-        _ configuration: RequestManager.Configuration,
-        _ schedule: @autoclosure () -> Schedule = Schedule()
+        _ configuration: RequestManager.Configuration, _ schedule: @autoclosure () -> Schedule = Schedule()
     ) {
+        var (transport, defect) = (configuration.transport, nil as String?)
+        if configuration.waitsForConnectivity, let waiting = transport.waitingForConnectivity {
+            transport = .custom(waiting)
+        } else if configuration.waitsForConnectivity {
+            let reason = "waitsForConnectivity is a setting of URLSession on Apple platforms"
+            defect = reason + "; leave it false here and set retries"
+        }
         self.init(
-            transport: configuration.waitingTransport, defaults: configuration.defaults,
-            callbacks: configuration.callbacks,
+            transport: transport, defaults: configuration.defaults(defect), callbacks: configuration.callbacks,
             monitors: configuration.monitors, redirects: configuration.redirects, retries: configuration.retries,
             interceptors: configuration.interceptors, cookies: configuration.cookies, cache: configuration.cache,
-            clock: configuration.clock,
-            maxBytesPerSecond: configuration.maxBytesPerSecond, samplesHosts: configuration.limits.isSampled,
-            unit: configuration.jitter, schedule: schedule())
+            clock: configuration.clock, maxBytesPerSecond: configuration.maxBytesPerSecond,
+            samplesHosts: configuration.limits.isSampled, unit: configuration.jitter)
     }
 }

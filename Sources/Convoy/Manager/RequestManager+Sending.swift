@@ -14,12 +14,10 @@ extension RequestManager {
 
     /// Enqueues operations.
     ///
-    /// Each operation runs when its dependencies have finished and it has a slot.
-    ///
-    /// The manager must have made the operation; any other fails with `.invalidRequest`, unless its own manager has it.
-    /// An operation that was enqueued or started before is ignored. Do not enqueue an operation that you added to a
-    /// queue with `addOperation` and that has not started. After ``shutDown()`` each operation fails with
-    /// `.managerShutDown`.
+    /// Each operation runs when its dependencies have finished and it has a slot. The manager must have made the
+    /// operation; any other fails with `.invalidRequest`, unless its own manager has it. An operation that was enqueued
+    /// or started before is ignored. Do not enqueue an operation that you added to a queue with `addOperation` and that
+    /// has not started. After ``shutDown()`` each operation fails with `.managerShutDown`.
     ///
     /// A finished operation is not sent again and keeps its outcome; the returned error says so. Monitors receive
     /// ``EventMonitor/operation(_:wasRefused:)``. Use ``RequestOperation/copy()`` to send its request again.
@@ -73,18 +71,13 @@ extension RequestManager {
     /// Sends a request and reads its body chunk by chunk.
     public func chunks(of request: Request<Data>) -> ResponseChunks {
         let buffer = ChunkBuffer()
-        var core = request.core
-        core.destination = .chunks(buffer)
-        core.decodesAtOnce = true
-        let operation = operation(Request<Void>(core: core) { _, _ in })
+        let operation = operation(Request<Void>(core: request.to(.chunks(buffer))) { _, _ in })
         let chunks = ResponseChunks(operation: operation, buffer: buffer)
         scheduler.enqueue(operation)
         return chunks
     }
 
-    /// Downloads to a file, and resumes an earlier download to the same file.
-    ///
-    /// See ``Request/saved(to:verifying:existing:permissions:)``.
+    /// Downloads to a file, as ``Request/saved(to:verifying:existing:permissions:)`` describes.
     ///
     /// - Returns: the operation, enqueued.
     @discardableResult

@@ -122,11 +122,25 @@ public final class RequestManager: Sendable {
         }
     }
 
+    /// The body bytes that all transfers together may receive per second; nil means no limit.
+    ///
+    /// See ``Configuration/maxBytesPerSecond``. A change takes effect at once, also for transfers paused by the old
+    /// limit. Zero or less means no limit.
+    ///
+    /// If the transport cannot pause, every request that starts after the change fails. Running transfers continue
+    /// without a limit.
+    ///
+    /// - Thread: any.
+    /// - Complexity: O(*n* log *n*) for *n* paused transfers.
+    public var maxBytesPerSecond: Int64? {
+        get { scheduler.context.rateLimit.bytesPerSecond }
+        set { scheduler.context.rateLimit.bytesPerSecond = newValue }
+    }
+
     /// Whether the manager is suspended.
     ///
-    /// A suspended manager starts no operations.
-    ///
-    /// Running attempts continue, but a redirect or a retry waits. Cancellation is still reported at once.
+    /// A suspended manager starts no operations. Running attempts continue, but a redirect or a retry waits.
+    /// Cancellation is still reported at once.
     public var isSuspended: Bool {
         get { scheduler.schedule.withLock { $0.isSuspended } }
         set {
@@ -143,9 +157,8 @@ public final class RequestManager: Sendable {
 
     /// Cancels every operation, batch and segmented download, and every event stream that waits to reconnect.
     ///
-    /// Operations that are enqueued later are not affected.
-    ///
-    /// A batch pulls no more requests from its source. The remaining requests fail with `.cancelled` and are not sent.
+    /// Operations that are enqueued later are not affected. A batch pulls no more requests from its source. The
+    /// remaining requests fail with `.cancelled` and are not sent.
     ///
     /// - Complexity: O(*n* log *n*) for *n* operations.
     public func cancelAll() { scheduler.cancelAll() }
@@ -169,10 +182,8 @@ public final class RequestManager: Sendable {
     /// Waits until every operation has finished, every callback has returned, and monitors have received all events
     /// until then.
     ///
-    /// Returns early when the task is cancelled.
-    ///
-    /// With a suspended queue this may take forever. Cancelling does not finish operations that the queue already
-    /// contains, because the queue must start them first.
+    /// Returns early when the task is cancelled. With a suspended queue this may take forever. Cancelling does not
+    /// finish operations that the queue already contains, because the queue must start them first.
     public func drain() async {
         await scheduler.drain()
         guard !scheduler.context.monitors.isEmpty, !Task.isCancelled else { return }
@@ -183,30 +194,11 @@ public final class RequestManager: Sendable {
 
     /// Cancels everything that `cancelAll()` cancels, and rejects later operations.
     ///
-    /// Operations that are enqueued later fail with `.managerShutDown`.
-    ///
-    /// A second call has no effect.
+    /// Operations that are enqueued later fail with `.managerShutDown`. A second call has no effect.
     public func shutDown() { scheduler.shutDown() }
 
     /// A text that says why an operation has not finished: the reason of its wait, or its current work.
     ///
     /// - Complexity: O(*d*) for *d* dependencies.
     public func why(_ operation: AnyRequestOperation) -> String { scheduler.why(operation) }
-}
-
-extension RequestManager {
-    /// The body bytes that all transfers together may receive per second; nil means no limit.
-    ///
-    /// See ``Configuration/maxBytesPerSecond``. A change takes effect at once, also for transfers paused by the old
-    /// limit. Zero or less means no limit.
-    ///
-    /// If the transport cannot pause, every request that starts after the change fails. Running transfers continue
-    /// without a limit.
-    ///
-    /// - Thread: any.
-    /// - Complexity: O(*n* log *n*) for *n* paused transfers.
-    public var maxBytesPerSecond: Int64? {
-        get { scheduler.context.rateLimit.bytesPerSecond }
-        set { scheduler.context.rateLimit.bytesPerSecond = newValue }
-    }
 }

@@ -7,10 +7,9 @@ import Foundation
 ///
 /// Use segments for servers that limit the rate of a connection, and for files that several servers have. The first
 /// request is for one byte, to get the length and version of the file. Then each segment is requested with `Range` and
-/// `If-Range`. If a server fails or refuses a request, the request is sent to the next server. Received bytes stay
-/// stored, and repeating the download fetches only the missing ranges. A download without segments resumes after the
-/// first complete range and fetches the rest again. The file is downloaded with one request if it is under 2 MiB, or if
-/// the server does not support ranges of one version or refuses one of them.
+/// `If-Range`, from the next server if one fails or refuses. Received bytes stay stored, and repeating the download
+/// fetches only the missing ranges; without segments, it fetches all after the first range. The file is downloaded with
+/// one request if it is under 2 MiB, or if the server does not support ranges of one version or refuses one of them.
 ///
 /// ```swift
 /// let download = manager.downloadInSegments(
@@ -33,21 +32,22 @@ import Foundation
 /// - ``progress``
 /// - ``operations``
 public final class SegmentedDownload: Sendable {
-    struct State {
+    private struct State {
+        var task: Task<Result<Response<URL>, RequestError>, Never>?
         var operations: [AnyRequestOperation] = []
+        /// The server that was asked last for each segment.
         var servers: [Int: URL] = [:]
     }
 
-    let manager: RequestManager
-    let request: Request<Data>
-    let plan: DownloadPlan
-    let mirrors: [URL]
-    let count: Int
-    let download: Download
-    let state = Locked(State())
-    private let task = Locked<Task<Result<Response<URL>, RequestError>, Never>?>(nil)
+    private let manager: RequestManager
+    private let request: Request<Data>
+    private let plan: DownloadPlan
+    private let mirrors: [URL]
+    private let count: Int
+    private let download: Download
+    private let state = Locked(State())
 
-    init(
+    fileprivate init(
         _ manager: RequestManager, _ request: Request<Data>, _ plan: DownloadPlan, mirrors: [URL], count: Int
     ) {
         self.manager = manager
@@ -69,7 +69,7 @@ public final class SegmentedDownload: Sendable {
             manager.scheduler.end(self)
             return result
         }
-        task.withLock { $0 = work }
+        state.withLock { $0.task = work }
     }
 
     /// The file, when it is complete.
@@ -85,16 +85,14 @@ public final class SegmentedDownload: Sendable {
     /// The head is that of the response to the first request, or to the request for the complete file. If an existing
     /// file was skipped, the head has the status 304, which no server sent.
     public func response() async throws(RequestError) -> Response<URL> {
-        guard let task = task.withLock({ $0 }) else { throw RequestError(.cancelled, "it was never started") }
+        guard let task = state.withLock({ $0.task }) else { throw RequestError(.cancelled, "it was never started") }
         return try await task.value.get()
     }
 
-    /// Cancels the download.
-    ///
-    /// Received bytes stay stored, and repeating the download resumes it.
+    /// Cancels the download; received bytes stay stored, and repeating the download resumes it.
     ///
     /// A second call, or a call after the file is complete, has no effect.
-    public func cancel() { task.withLock { $0 }?.cancel() }
+    public func cancel() { state.withLock { $0.task }?.cancel() }
 
     /// Cancels the download, and removes the bytes that it would resume, unless it is to keep them.
     ///
@@ -103,7 +101,7 @@ public final class SegmentedDownload: Sendable {
     ///
     /// - Parameter keepsPart: whether repeating the download resumes it.
     public func cancel(keepingPart keepsPart: Bool) {
-        if !keepsPart, let url = (try? prepared.get())?.url {
+        if !keepsPart, let url = (try? prepared())?.url {
             download.discardPart(of: url)
             for operation in operations { operation.cancel(keepingPart: false) }
         }
@@ -118,126 +116,99 @@ public final class SegmentedDownload: Sendable {
     /// The operations so far, in the order of creation.
     public var operations: [AnyRequestOperation] { state.withLock { $0.operations } }
 
-    // MARK: Running
-
     private func run() async -> Result<Response<URL>, RequestError> {
-        var timings = Timings()
-        timings.startedMoment = CompactInstant(manager.configuration.clock.now)
-        func response(_ file: URL, _ head: ResponseHead, _ request: PreparedRequest) -> Response<URL> {
-            timings.finishedMoment = CompactInstant(manager.configuration.clock.now)
-            return Response(value: file, request: request, head: head, timings: timings, transfer: progress)
+        let result: Result<Response<URL>, RequestError>
+        do throws(RequestError) { result = .success(try await fetched()) } catch {
+            result = .failure(error.with(request.core.summary))
         }
-        do throws(RequestError) {
-            if let defect = defect { throw RequestError(.invalidRequest, "nothing was sent: \(defect)") }
-            let prepared = try prepared.get()
-            var conditions = HeaderFields()
-            switch try await begin(prepared) {
-            case .isThere(let file):
-                return .success(response(file, ResponseHead(statusCode: 304, url: prepared.url), prepared))
-            case .send(let request, _):
-                for name in ["If-None-Match", "If-Modified-Since"] where !prepared.headerFields.contains(name) {
-                    conditions[name] = request.headerFields[name]
-                }
-            }
-            if prepared.decodesFile { return await inOnePiece(at: 0) }
-            let (answer, server) = try await probe(conditions)
-            guard let head = answer else { return await inOnePiece(at: server) }
-            if head.statusCode == 304 {
-                let file = try await onExecutor { download throws(RequestError) in
-                    try download.unchangedFile(head, of: prepared)
-                }
-                await close()
-                return .success(response(file, head, prepared))
-            }
-            let total = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.totalBytes }
-            if let total, let limit = request.core.bodyLimit(defaults), total > limit {
-                throw .tooLarge("the file has \(total) bytes", limit: limit)
-            }
-            let segments = try await onExecutor { download throws(RequestError) in
-                try download.beginSegments(head, count: self.count, hasMirrors: !self.mirrors.isEmpty)
-            }
-            guard let segments else { return await inOnePiece(at: server) }
-            if let error = await fetch(segments, of: server) {
-                // The server has another version, or does not support ranges.
-                if error.isOfRange { return await inOnePiece(at: server) }
-                throw error
-            }
-            do throws(RequestError) {
-                try await onExecutor { download throws(RequestError) in try download.verify() }
-            } catch {
-                throw error.code == .integrityFailed ? error.noting(told(segments)) : error
-            }
-            let file = try await commit(head, prepared)
-            await close()
-            return .success(response(file, head, prepared))
-        } catch {
-            await close()
-            return .failure(error.with(request.core.summary))
-        }
+        await close()
+        return result
     }
 
-    var prepared: Result<PreparedRequest, RequestError> {
-        do throws(RequestError) {
-            return .success(try request.core.prepared(defaults))
-        } catch {
-            return .failure(error)
+    private func fetched() async throws(RequestError) -> Response<URL> {
+        let started = CompactInstant(manager.configuration.clock.now)
+        if let defect { throw RequestError(.invalidRequest, "nothing was sent: \(defect)") }
+        let prepared = try prepared()
+        func response(_ file: URL, _ head: ResponseHead) -> Response<URL> {
+            var timings = Timings()
+            (timings.startedMoment, timings.finishedMoment) = (started, CompactInstant(manager.configuration.clock.now))
+            return Response(value: file, request: prepared, head: head, timings: timings, transfer: progress)
         }
+        var conditions = HeaderFields()
+        let beginning = await outcome { [download] in download.begin(prepared, asksForWhole: false, $0) }
+        switch try beginning.get() {
+        case .isThere(let file): return response(file, ResponseHead(statusCode: 304, url: prepared.url))
+        case .send(let request, _):
+            for name in ["If-None-Match", "If-Modified-Since"] where !prepared.headerFields.contains(name) {
+                conditions[name] = request.headerFields[name]
+            }
+        }
+        if prepared.decodesFile { return try await inOnePiece(at: 0) }
+        let (answer, server) = try await probe(conditions)
+        guard let head = answer else { return try await inOnePiece(at: server) }
+        if head.statusCode == 304 {
+            let file = try await onExecutor { download throws(RequestError) in
+                try download.unchangedFile(head, of: prepared)
+            }
+            return response(file, head)
+        }
+        if let total = head.contentRange?.totalBytes, let limit = request.core.bodyLimit(defaults), total > limit {
+            throw .tooLarge("the file has \(total) bytes", limit: limit)
+        }
+        let segments = try await onExecutor { download throws(RequestError) in
+            try download.beginSegments(head, count: self.count, hasMirrors: !self.mirrors.isEmpty)
+        }
+        guard let segments else { return try await inOnePiece(at: server) }
+        if let error = await fetch(segments, of: server) {
+            // The server has another version, or does not support ranges.
+            if error.isOfRange { return try await inOnePiece(at: server) }
+            throw error
+        }
+        do throws(RequestError) {
+            try await onExecutor { download throws(RequestError) in try download.verify() }
+        } catch {
+            throw error.code == .integrityFailed ? error.noting(told(segments)) : error
+        }
+        let file = await outcome { [download] completion in
+            download.executor.async { download.commit(head, of: prepared, completion) }
+        }
+        return response(try file.get(), head)
     }
 
-    var defaults: RequestDefaults { manager.scheduler.context.defaults }
+    private func prepared() throws(RequestError) -> PreparedRequest { try request.core.prepared(defaults) }
+
+    private var defaults: RequestDefaults { manager.scheduler.context.defaults }
 
     private var defect: String? {
         if let defect = request.defect ?? plan.defect { return defect }
         guard mirrors.isEmpty || plan.digest != nil else {
             return "mirrors require a digest, because they may have another file"
         }
-        guard request.core.method == .get, request.core.body == nil else {
-            return "segments require a GET without a body"
-        }
+        if request.core.method != .get || request.core.body != nil { return "segments require a GET without a body" }
         return request.headerFields.contains("Range") ? "segments set the Range field themselves" : nil
     }
 
-    private func begin(_ prepared: PreparedRequest) async throws(RequestError) -> DownloadBeginning {
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                download.begin(prepared, asksForWhole: false) { continuation.resume(returning: $0) }
-            }
+    private func outcome<Value: Sendable>(
+        _ work: @Sendable (@escaping Callback<Value>) -> Void
+    ) async -> Result<Value, RequestError> {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in work { continuation.resume(returning: $0) } }
         } onCancel: {
             download.stop()
         }
-        return try result.get()
-    }
-
-    private func commit(_ head: ResponseHead, _ prepared: PreparedRequest) async throws(RequestError) -> URL {
-        let result = await withCheckedContinuation { continuation in
-            download.executor.async {
-                self.download.commit(head, of: prepared) { continuation.resume(returning: $0) }
-            }
-        }
-        return try result.get()
     }
 
     private func onExecutor<Value: Sendable>(
         _ work: @escaping @Sendable (Download) throws(RequestError) -> Value
     ) async throws(RequestError) -> Value {
-        let result: Result<Value, RequestError> = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                download.executor.async {
-                    do throws(RequestError) {
-                        continuation.resume(returning: .success(try work(self.download)))
-                    } catch {
-                        continuation.resume(returning: .failure(error))
-                    }
-                }
-            }
-        } onCancel: {
-            download.stop()
+        let result = await outcome { [download] completion in
+            download.executor.async { completion(Result { () throws(RequestError) in try work(download) }) }
         }
         if Task.isCancelled { throw RequestError(.cancelled, "it was cancelled") }
         return try result.get()
     }
 
-    func close() async {
+    private func close() async {
         await withCheckedContinuation { continuation in download.close { continuation.resume() } }
     }
 }
@@ -269,14 +240,13 @@ extension RequestManager {
         _ request: Request<Data>, to file: URL, segments: Int, mirrors: [URL], verifying digest: FileDigest?,
         byteCount: Int64?, existing: ExistingFile
     ) -> SegmentedDownload {
-        let plan = DownloadPlan(target: .file(file), digest: digest, byteCount: byteCount, existing: existing)
-        return SegmentedDownload(self, request, plan, mirrors: mirrors, count: segments)
+        SegmentedDownload(
+            self, request, DownloadPlan(target: .file(file), digest: digest, byteCount: byteCount, existing: existing),
+            mirrors: mirrors, count: segments)
     }
 }
 
-extension SegmentedDownload: Producer {}
-
-extension SegmentedDownload {
+extension SegmentedDownload: Producer {
     private var servers: [URL?] { [nil] + mirrors }
 
     private func core(at server: Int) -> RequestCore {
@@ -284,7 +254,7 @@ extension SegmentedDownload {
         guard let url = servers[server] else { return core }
         (core.url, core.query) = (url, [])
         // Secrets are not sent to other origins.
-        if (try? url.origin.get()) != (try? prepared.get().hostKey) {
+        if (try? url.origin.get()) != (try? prepared().hostKey) {
             core.dropSecrets(defaults)
             core.policies.isMirror = true
         }
@@ -300,25 +270,21 @@ extension SegmentedDownload {
     }
 
     /// Downloads the file with one request, for a server without ranges or with ranges of different versions.
-    func inOnePiece(at server: Int) async -> Result<Response<URL>, RequestError> {
+    private func inOnePiece(at server: Int) async throws(RequestError) -> Response<URL> {
         await close()
         var whole = request
         whole.core = core(at: server)
-        let operation = manager.operation(whole.saved(plan))
-        state.withLock { $0.operations.append(operation) }
-        operation.onProgress { [download] progress in download.shared.withLock { $0.progress = progress } }
-        // The caller may have cancelled before the operation was listed.
-        if download.isDiscarded { operation.cancel(keepingPart: false) }
-        manager.enqueue(operation)
-        do throws(RequestError) { return .success(try await operation.response()) } catch {
-            return .failure(error)
+        return try await send(whole.saved(plan)) { [download] operation in
+            operation.onProgress { progress in download.shared.withLock { $0.progress = progress } }
+            // The caller may have cancelled before the operation was listed.
+            if download.isDiscarded { operation.cancel(keepingPart: false) }
         }
     }
 
     // The next server is asked if one fails or refuses the request. An empty file has no first byte, so a server
     // answers 416, and counts as one without ranges, for which the head is nil. The `conditions` of
     // ``ExistingFile/updateIfChanged`` apply to the first server only.
-    func probe(_ conditions: HeaderFields) async throws(RequestError) -> (head: ResponseHead?, server: Int) {
+    private func probe(_ conditions: HeaderFields) async throws(RequestError) -> (head: ResponseHead?, server: Int) {
         var first: RequestError?
         for (index, server) in servers.enumerated() {
             var core = partCore(at: index)
@@ -327,8 +293,7 @@ extension SegmentedDownload {
             if !core.policies.omittedTransportFields.contains("accept-encoding") {
                 core.headerFields["Accept-Encoding"] = "identity"
             }
-            core.policies.acceptableStatusCodes = .successful
-            core.policies.acceptableContentTypes = .any
+            (core.policies.acceptableStatusCodes, core.policies.acceptableContentTypes) = (.successful, .any)
             // The body limit of one byte avoids reading a response that has the complete file.
             (core.destination, core.policies.bodyLimit) = (.memory, 1)
             do throws(RequestError) {
@@ -349,12 +314,11 @@ extension SegmentedDownload {
         throw first ?? RequestError(.cancelled, "no server is left")
     }
 
-    func fetch(_ segments: [FileSegment], of known: Int) async -> RequestError? {
+    private func fetch(_ segments: [FileSegment], of known: Int) async -> RequestError? {
         await withTaskGroup(of: RequestError?.self) { group in
             for segment in segments { group.addTask { await self.fetch(segment, of: known) } }
             var first: RequestError?
-            for await error in group {
-                guard let error, first == nil else { continue }
+            for await error in group where first == nil && error != nil {
                 first = error
                 group.cancelAll()
             }
@@ -370,7 +334,9 @@ extension SegmentedDownload {
             core.destination = .segment(index == known ? segment : segment.withoutVersion)
             state.withLock { $0.servers[segment.index] = core.url }
             do throws(RequestError) {
-                repeat { try await send(Request<Void>(core: core) { _, _ in }) } while await segment.isIncomplete
+                repeat {
+                    try await send(Request<Void>(core: core) { _, _ in })
+                } while try await onExecutor { _ in segment.isIncomplete }
                 return nil
             } catch {
                 last = error
@@ -381,14 +347,17 @@ extension SegmentedDownload {
     }
 
     @discardableResult
-    private func send(_ request: Request<Void>) async throws(RequestError) -> Response<Void> {
+    private func send<Output>(
+        _ request: Request<Output>, preparing prepare: (RequestOperation<Output>) -> Void = { _ in }
+    ) async throws(RequestError) -> Response<Output> {
         let operation = manager.operation(request)
         state.withLock { $0.operations.append(operation) }
+        prepare(operation)
         manager.enqueue(operation)
         return try await operation.response()
     }
 
-    func told(_ segments: [FileSegment]) -> String {
+    private func told(_ segments: [FileSegment]) -> String {
         let servers = state.withLock { $0.servers }
         return segments.map { segment in
             let server = servers[segment.index]?.redactedString ?? "?"

@@ -1,10 +1,9 @@
 // A record of each attempt, for the response and the error.
 import Foundation
 
-/// One attempt of a request: when it began, why it ended, and which step followed.
+/// One attempt of a request (``Response/attempts``): when it began, why it ended, and which step followed.
 ///
-/// A redirect, a retry and the request after an authentication challenge each count as an attempt (see
-/// ``Response/attempts``).
+/// A redirect, a retry and the request after an authentication challenge each count as an attempt.
 public struct AttemptRecord: Sendable, Hashable {
     /// The step that followed an attempt.
     public enum Next: Sendable, Hashable {
@@ -36,9 +35,7 @@ public struct AttemptRecord: Sendable, Hashable {
     private let endedMoment: CompactInstant
     /// The head of the response; nil if no response arrived.
     public internal(set) var response: ResponseHead?
-    /// Why the attempt failed; nil if it received a complete response, whatever the status.
-    ///
-    /// Also nil if a suspension ended the attempt.
+    /// Why the attempt failed; nil for a complete response, whatever its status, and after a suspension.
     public internal(set) var failure: RequestError.Code?
     /// The message of the error that ended the attempt; nil if ``failure`` is nil.
     public internal(set) var message: String?
@@ -65,7 +62,7 @@ public struct AttemptRecord: Sendable, Hashable {
         self.next = next
         self.transfer = transfer
         // Without a response, the received counts belong to an earlier attempt.
-        if response == nil { self.transfer.forgetReceived() }
+        if response == nil { (self.transfer.download, self.transfer.resumedBytes) = (ByteProgress(), 0) }
         self.metrics = metrics
     }
 
@@ -73,9 +70,7 @@ public struct AttemptRecord: Sendable, Hashable {
     public var url: URL { request.url }
     /// The method of the request as sent.
     public var method: HTTPMethod { request.method }
-    /// The status code of the response.
-    ///
-    /// Nil if no response arrived, or if the operation was cancelled before the attempt ended.
+    /// The status code; nil if no response arrived, or if the operation was cancelled before the attempt ended.
     public var statusCode: Int? { response?.statusCode }
     /// Whether the response came from the cache, so that no request was sent.
     public var isFromCache: Bool { metrics?.cache?.isHit == true }
@@ -115,10 +110,8 @@ extension [AttemptRecord] {
 
 /// The durations of one attempt, and its connection.
 ///
-/// The transport measures the durations. Each duration counts from the start of the attempt's transfer. For a reused
-/// connection, ``nameLookup``, ``connect`` and ``secureConnect`` are zero.
-///
-/// libcurl reports all properties. The URLSession transport reports none, so its responses have no metrics.
+/// Each duration counts from the start of the attempt's transfer. For a reused connection, ``nameLookup``,
+/// ``connect`` and ``secureConnect`` are zero. Only libcurl measures: responses of URLSession have no metrics.
 public struct TransferMetrics: Sendable, Hashable {
     /// The time until the host name was resolved.
     public var nameLookup = Duration.zero
@@ -136,8 +129,7 @@ public struct TransferMetrics: Sendable, Hashable {
     public var httpVersion = ""
     /// The TLS version of a new connection, `1.2` or `1.3`.
     ///
-    /// The text is empty without TLS, for a reused connection, and if the transport does not report the version. The
-    /// text comes from libcurl, for display only. With some TLS libraries, libcurl reports no version.
+    /// For display only. Empty without TLS, for a reused connection, and if libcurl does not report the version.
     public var tlsVersion = ""
     /// The TLS library's name of the cipher suite; empty if ``tlsVersion`` is empty.
     public var tlsCipher = ""
@@ -150,25 +142,14 @@ public struct TransferMetrics: Sendable, Hashable {
     /// The number of request header bytes sent.
     public var sentHeaderBytes: Int64 = 0
 
-    /// How the cache has handled the request; nil without a cache.
-    ///
-    /// For a response from the cache the durations are zero.
+    /// How the cache has handled the request, with durations of zero for its responses; nil without a cache.
     public var cache: CacheStatus? {
-        get { cacheBox?.status }
-        set { cacheBox = newValue.map { CacheStatusBox($0) } }
+        get { cacheBox?.value }
+        set { cacheBox = newValue.map { CopyOnWrite($0) } }
     }
-    private var cacheBox: CacheStatusBox?
+    /// On the heap, so that metrics without a cache hold only a nil reference.
+    private var cacheBox: CopyOnWrite<CacheStatus>?
 
     /// Makes empty metrics.
     public init() {}
-}
-
-/// On the heap, so that metrics without a cache hold only a nil reference.
-private final class CacheStatusBox: Sendable, Hashable {
-    let status: CacheStatus
-
-    init(_ status: CacheStatus) { self.status = status }
-
-    static func == (left: CacheStatusBox, right: CacheStatusBox) -> Bool { left.status == right.status }
-    func hash(into hasher: inout Hasher) { hasher.combine(status) }
 }

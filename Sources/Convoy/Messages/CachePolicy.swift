@@ -3,15 +3,13 @@ import Foundation
 
 /// How a request uses the cache of its manager, with the cache modes of the Fetch standard.
 ///
-/// Without a cache in ``RequestManager/Configuration/cache`` only ``onlyCache`` has an effect: the request fails with
-/// `.invalidRequest`.
+/// Without a cache only ``onlyCache`` has an effect: the request fails with `.invalidRequest`.
 ///
 /// ```swift
 /// let request = Request<Data>.get(url).cachePolicy(.revalidate)
 /// ```
 public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
-    /// A fresh stored response is used, and a stale one is validated. If none is stored, the request is sent
-    /// (`default`).
+    /// A fresh stored response is used, a stale one is validated, and without one the request is sent (`default`).
     case standard
     /// Stored responses are ignored, and the new response replaces them (`reload`).
     case reload
@@ -28,12 +26,10 @@ public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
 
 package struct CacheOptions: Sendable, Hashable {
     package var policy = CachePolicy.standard
-    /// Replaces the URL in the cache's key; nil for the URL itself.
+    /// Replaces the URL in the cache's key.
     package var key: String?
-    /// The maximum age of a stored response, as `max-age` of a request.
-    package var maxAge: Duration?
-    /// How long a stored response may have been stale, as `max-stale` of a request.
-    package var maxStaleness: Duration?
+    /// As `max-age` and `max-stale` of a request.
+    package var (maxAge, maxStaleness): (Duration?, Duration?)
     /// Whether the cache itself sends the request, to update a stored response.
     package var isRefresh = false
 
@@ -97,9 +93,7 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     /// The `detail` parameter: one word with information that the other parameters do not give.
     public var detail: String?
 
-    /// Makes the status of a hit.
-    ///
-    /// Set ``forward`` to describe a request that went to the network.
+    /// Makes the status of a hit; ``forward`` describes a request that went to the network.
     public init() {}
 
     /// Whether the response came from the cache without a request.

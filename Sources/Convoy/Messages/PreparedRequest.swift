@@ -181,39 +181,37 @@ extension PreparedRequest {
 
 /// Without credentials; the text is made only when it is read.
 struct RequestSummary: Sendable, CustomStringConvertible {
-    private let text: String?
-    private let method: HTTPMethod?
-    private let url: URL?
-
-    init(text: String) {
-        self.text = text
-        method = nil
-        url = nil
+    private enum Content {
+        case text(String)
+        case request(HTTPMethod, URL?)
     }
 
-    init(method: HTTPMethod, url: URL?) {
-        text = nil
-        self.method = method
-        self.url = url
-    }
+    private let content: Content
+
+    init(text: String) { content = .text(text) }
+
+    init(method: HTTPMethod, url: URL?) { content = .request(method, url) }
 
     func resolved(_ resolve: (URL) -> URL?) -> RequestSummary {
-        guard let method, let url, url.scheme == nil, let resolved = resolve(url) else { return self }
+        guard case .request(let method, let url?) = content, url.scheme == nil, let resolved = resolve(url) else {
+            return self
+        }
         return RequestSummary(method: method, url: resolved)
     }
 
-    var isEmpty: Bool { text == "" }
+    var isEmpty: Bool { if case .text("") = content { true } else { false } }
 
     var description: String {
-        if let text { return text }
+        switch content {
+        case .text(let text): text
         // A method may contain any characters until it has been checked.
-        let method = method?.rawValue.debugDescription.dropFirst().dropLast() ?? ""
-        return "\(method) \(url?.redactedString ?? "(no URL)")".oneLine
+        case .request(let method, let url):
+            "\(method.rawValue.debugDescription.dropFirst().dropLast()) \(url?.redactedString ?? "(no URL)")".oneLine
+        }
     }
 }
 
 extension RequestSummary: CustomReflectable {
-    /// A mirror of the description only, because a reflection of the properties would show credentials.
     var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
 

@@ -1,8 +1,6 @@
-// The kinds of failure, and their properties.
-//
-// To add a code, declare it here with its number and its facts, and list it in `all`. Tests compare `all` with the
-// declarations, and both with the pages (Failures.md, Symbols/RequestError.Code.md). They also require a test that
-// produces the code.
+// The kinds of failure, and their properties. To add a code, declare it here with its number and its facts, and list it
+// in `all`. Tests compare `all` with the declarations, and both with the pages (Failures.md,
+// Symbols/RequestError.Code.md). They also require a test that produces the code.
 
 extension RequestError {
     /// A kind of failure.
@@ -41,27 +39,19 @@ extension RequestError {
         public static let dependencyFailed = Code("dependencyFailed", 400, .final)
         /// A dependency would have closed a cycle.
         ///
-        /// The message names the cycle.
-        ///
-        /// Cause: the program. Retry: no.
+        /// The message names the cycle. Cause: the program. Retry: no.
         public static let dependencyCycle = Code("dependencyCycle", 401, .final)
         /// The request cannot be sent as it was built.
         ///
-        /// The message says why.
-        ///
-        /// Cause: the program. Retry: no.
+        /// The message says why. Cause: the program. Retry: no.
         public static let invalidRequest = Code("invalidRequest", 403, .final)
         /// An interceptor failed.
         ///
-        /// ``RequestError/underlying`` is the error that it threw.
-        ///
-        /// Cause: the interceptor. Retry: depends on the error.
+        /// ``RequestError/underlying`` is the error that it threw. Cause: the interceptor. Retry: depends on the error.
         public static let interceptorFailed = Code("interceptorFailed", 402, .mendable)
         /// The function of a group threw an error other than a ``RequestError`` or a `CancellationError`.
         ///
-        /// ``RequestError/underlying`` is that error.
-        ///
-        /// Cause: the caller's code. Retry: depends on the error.
+        /// ``RequestError/underlying`` is that error. Cause: the caller's code. Retry: depends on the error.
         public static let groupFailed = Code("groupFailed", 405, .final)
         /// The manager had been shut down.
         ///
@@ -72,9 +62,7 @@ extension RequestError {
 
         /// A timeout passed: the idle timeout, the attempt timeout, or the timeout of `startAndWait`.
         ///
-        /// The code also applies if the speed was below the minimum.
-        ///
-        /// Cause: the server or the network. Retry: yes.
+        /// The code also applies if the speed was below the minimum. Cause: the server or the network. Retry: yes.
         public static let timedOut = Code("timedOut", 101, [.retryable, .failureOfHost, .otherServerHelps])
         /// The deadline of the operation passed.
         ///
@@ -100,9 +88,7 @@ extension RequestError {
         /// The proxy could not be reached, or rejected the request.
         ///
         /// It does not matter whether the options or the environment name the proxy. A 407 has this code, unless the
-        /// request accepts that status.
-        ///
-        /// Cause: the proxy or its settings. Retry: depends on the error.
+        /// request accepts that status. Cause: the proxy or its settings. Retry: depends on the error.
         public static let proxyFailed = Code("proxyFailed", 107, [.mendable, .otherServerHelps])
         /// The transport does not support the request, or failed internally.
         ///
@@ -114,9 +100,7 @@ extension RequestError {
         /// The response breaks the rules of HTTP, or cannot be used.
         ///
         /// For example, its framing is invalid, its content coding is not supported, or it is a range that was not
-        /// requested.
-        ///
-        /// Cause: the server. Retry: seldom helps.
+        /// requested. Cause: the server. Retry: seldom helps.
         public static let badResponse = Code("badResponse", 105, [.headCounts, .otherServerHelps])
         /// The status code failed the request's check.
         ///
@@ -128,24 +112,17 @@ extension RequestError {
         public static let unacceptableContentType = Code("unacceptableContentType", 201)
         /// There were more redirects than ``RedirectPolicy/maxCount`` allows.
         ///
-        /// ``RequestError/attempts`` lists them.
-        ///
-        /// Cause: the server. Retry: no.
+        /// ``RequestError/attempts`` lists them. Cause: the server. Retry: no.
         public static let tooManyRedirects = Code("tooManyRedirects", 202, [.final, .otherServerHelps])
         /// The redirect is not followed.
         ///
-        /// It leads to a scheme other than http and https, to a URL that the transport rejects, or from https to http.
-        /// ``RedirectPolicy/allowsInsecure`` permits the last kind. The code also applies if
-        /// ``RedirectPolicy/onRedirect`` rejects the redirect. With ``RedirectPolicy/never`` the redirect itself is the
-        /// response.
-        ///
-        /// Cause: the server. Retry: no.
+        /// It leads to a scheme other than http and https, to a URL that the transport rejects, or from https to http
+        /// without ``RedirectPolicy/allowsInsecure``; or ``RedirectPolicy/onRedirect`` rejected it. With
+        /// ``RedirectPolicy/never`` the redirect itself is the response. Cause: the server. Retry: no.
         public static let redirectRefused = Code("redirectRefused", 203, [.final, .otherServerHelps])
         /// The body was received but could not be decoded.
         ///
-        /// ``RequestError/body`` contains the received bytes.
-        ///
-        /// Retry: no.
+        /// ``RequestError/body`` contains the received bytes. Retry: no.
         public static let decodingFailed = Code("decodingFailed", 204, .final)
         /// The body is larger than ``Request/maxBodyBytes(_:)`` allows.
         ///
@@ -153,10 +130,8 @@ extension RequestError {
         public static let bodyTooLarge = Code("bodyTooLarge", 205, .final)
         /// The received bytes are not the file: the digest or the length differs.
         ///
-        /// None of the received bytes are kept.
-        ///
-        /// Cause: the server, a proxy in between, or a wrong digest. Retry: it may help, preferably from another
-        /// server.
+        /// None of the received bytes are kept. Cause: the server, a proxy in between, or a wrong digest. Retry: it may
+        /// help, preferably from another server.
         public static let integrityFailed = Code("integrityFailed", 304, .otherServerHelps)
 
         // MARK: Files and bodies
@@ -167,9 +142,7 @@ extension RequestError {
         public static let destinationUnwritable = Code("destinationUnwritable", 300, .local)
         /// The disk has no room for the file.
         ///
-        /// The received part stays on the disk if the download can be resumed.
-        ///
-        /// Retry: when there is room.
+        /// The received part stays on the disk if the download can be resumed. Retry: when there is room.
         public static let diskFull = Code("diskFull", 301, [.final, .local, .mendable])
         /// The file exists and must not be replaced; see ``Request/saved(to:verifying:existing:permissions:)``.
         ///
@@ -181,19 +154,14 @@ extension RequestError {
         public static let destinationInUse = Code("destinationInUse", 303, [.final, .mendable])
         /// The body of the request does not match its declaration.
         ///
-        /// A file is missing, cannot be read, or changed its size while it was sent. The code also applies if a stream
-        /// or sequence failed or had another length. The server has not received a complete body.
-        ///
-        /// Cause: the caller. Retry: no.
+        /// A file is missing, cannot be read, or changed its size while it was sent, or a stream or sequence failed or
+        /// had another length. The server has not received a complete body. Cause: the caller. Retry: no.
         public static let bodyUnreadable = Code("bodyUnreadable", 305)
         /// The body must be sent again, but can be read only once.
         ///
-        /// The body is a stream or sequence that cannot be repeated. The request needs its body again after a
-        /// redirect or a lost connection, and after a suspension on a transport that starts over. A second operation
-        /// with the same stream or sequence needs the body again too. The code also applies if a response began again
-        /// after the caller had read some of its chunks.
-        ///
-        /// Retry: by the caller, with a new body.
+        /// A stream or sequence that cannot be repeated is needed again after a redirect or a lost connection, after a
+        /// suspension on a transport that starts over, and by a second operation. The code also applies if a response
+        /// began again after the caller had read some of its chunks. Retry: by the caller, with a new body.
         public static let bodyNotReplayable = Code("bodyNotReplayable", 306, .final)
 
         // MARK: All
@@ -217,15 +185,11 @@ extension RequestError.Code {
 
         package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// Sending the request again usually helps.
-        ///
-        /// This property is the default of ``RequestError/isRetryable``.
+        /// The default of ``RequestError/isRetryable``: sending the request again usually helps.
         package static let retryable = Facts(rawValue: 1 << 0)
         /// No retry policy sends the request again, because that is useless or forbidden.
         package static let final = Facts(rawValue: 1 << 1)
-        /// The host could not be reached or stopped responding.
-        ///
-        /// The host's breaker counts the failure.
+        /// The host could not be reached or stopped responding, and its breaker counts the failure.
         package static let failureOfHost = Facts(rawValue: 1 << 2)
         /// If the head of the response had arrived, its status code and fields count despite the failure.
         package static let headCounts = Facts(rawValue: 1 << 3)

@@ -3,8 +3,7 @@ import Foundation
 
 /// Why a request failed.
 ///
-/// The error is a flat value with a ``code``. New codes may be added, so switch over the codes that matter to you, and
-/// keep a `default`.
+/// New codes may be added, so switch over the codes that matter to you, and keep a `default`.
 ///
 /// ```swift
 /// do {
@@ -28,43 +27,25 @@ import Foundation
 /// - ``attempts``
 /// - ``isRetryable``
 public struct RequestError: Error, Sendable {
-    // The storage is a class, so that a `Result` occupies one or two words, however large the error is.
-    private final class Storage: Sendable {
+    private struct Parts {
         let code: Code
-        let message: String
-        let summary: RequestSummary
-        let response: ResponseHead?
+        var message: String
+        var summary: RequestSummary
+        var response: ResponseHead?
         let body: Data?
-        let underlying: (any Error)?
+        var underlying: (any Error)?
         let isRetryable: Bool
-        let attempts: [AttemptRecord]
-
-        init(
-            code: Code, message: String, summary: RequestSummary, response: ResponseHead?, body: Data?,
-            underlying: (any Error)?, isRetryable: Bool, attempts: [AttemptRecord]
-        ) {
-            self.code = code
-            self.message = message
-            self.summary = summary
-            self.response = response
-            self.body = body
-            self.underlying = underlying
-            self.isRetryable = isRetryable
-            self.attempts = attempts
-        }
+        var attempts: [AttemptRecord]
     }
 
-    private let storage: Storage
+    // One word, so that a `Result` occupies one or two words, however large the error is.
+    private var parts: CopyOnWrite<Parts>
 
     /// Makes an error, for your own transports and decoders.
     ///
     /// - Parameters:
-    ///   - code: the kind of failure.
     ///   - message: what was tried, what happened and, if that helps, what to do; without secrets.
     ///   - request: the redacted description of the request. If the text is empty, the operation sets it.
-    ///   - response: the response, if one arrived.
-    ///   - body: the raw body of the response, if it is available.
-    ///   - underlying: the error that caused this one.
     ///   - isRetryable: whether sending the same request again can help; by default the code decides.
     public init(
         _ code: Code, _ message: String, request: String = "", response: ResponseHead? = nil, body: Data? = nil,
@@ -79,51 +60,48 @@ public struct RequestError: Error, Sendable {
         _ code: Code, _ message: String, summary: RequestSummary, response: ResponseHead? = nil, body: Data? = nil,
         underlying: (any Error)? = nil, isRetryable: Bool? = nil, attempts: [AttemptRecord] = []
     ) {
-        storage = Storage(
-            code: code, message: message, summary: summary, response: response, body: body, underlying: underlying,
-            isRetryable: isRetryable ?? code.facts.contains(.retryable), attempts: attempts)
+        parts = CopyOnWrite(
+            Parts(
+                code: code, message: message, summary: summary, response: response, body: body, underlying: underlying,
+                isRetryable: isRetryable ?? code.facts.contains(.retryable), attempts: attempts))
     }
 
     /// The kind of failure.
-    public var code: Code { storage.code }
+    public var code: Code { parts.value.code }
     /// What was tried, what happened and, if that helps, what to do.
-    public var message: String { storage.message }
+    public var message: String { parts.value.message }
     /// Method and URL of the request, with credentials in the URL replaced.
-    public var request: String { storage.summary.description }
+    public var request: String { parts.value.summary.description }
     /// The response, if one arrived before the failure.
-    public var response: ResponseHead? { storage.response }
+    public var response: ResponseHead? { parts.value.response }
     /// The raw body of a response that could not be decoded, or the beginning of an unacceptable response.
     ///
-    /// The beginning has up to 64 KiB. If the request decodes failures (``Request/failing(with:decoder:)``), it has up
-    /// to the body limit.
-    public var body: Data? { storage.body }
+    /// The beginning has up to 64 KiB, or up to the body limit with ``Request/failing(with:decoder:)``.
+    public var body: Data? { parts.value.body }
     /// The error of the transport, the decoder or the file system that caused this error.
     ///
     /// For an unacceptable status it may be the server's decoded error; see ``refusal(as:)``.
-    public var underlying: (any Error)? { storage.underlying }
+    public var underlying: (any Error)? { parts.value.underlying }
     /// Whether sending the same request again can help.
-    public var isRetryable: Bool { storage.isRetryable }
+    public var isRetryable: Bool { parts.value.isRetryable }
     /// A record of each attempt, in order; empty if nothing was sent.
-    public var attempts: [AttemptRecord] { storage.attempts }
+    public var attempts: [AttemptRecord] { parts.value.attempts }
 
-    /// The same error with a request, a response and attempts, unless it has them already.
     func with(
         _ summary: RequestSummary? = nil, response: ResponseHead? = nil, attempts: [AttemptRecord] = []
     ) -> RequestError {
-        let names = storage.summary.isEmpty && summary != nil
-        let lists = storage.attempts.isEmpty && !attempts.isEmpty
-        guard names || lists || (storage.response == nil && response != nil) else { return self }
-        return RequestError(
-            code, message, summary: names ? summary ?? storage.summary : storage.summary,
-            response: storage.response ?? response, body: body, underlying: underlying, isRetryable: isRetryable,
-            attempts: lists ? attempts : storage.attempts)
+        var error = self
+        if let summary, parts.value.summary.isEmpty { error.parts.value.summary = summary }
+        if let response, self.response == nil { error.parts.value.response = response }
+        if self.attempts.isEmpty, !attempts.isEmpty { error.parts.value.attempts = attempts }
+        return error
     }
 }
 
 extension RequestError {
     /// The server's decoded error, as defined by ``Request/failing(with:decoder:)``.
     ///
-    /// If an operation failed because of a dependency, the method returns the dependency's error.
+    /// If an operation failed because of a dependency, the result is the dependency's error.
     ///
     /// - Returns: nil unless the code is `.unacceptableStatus` or `.dependencyFailed`. Also nil for a body that could
     ///   not be decoded, and for an error that is not a `Failure`.
@@ -136,23 +114,23 @@ extension RequestError {
     }
 
     func refused(_ words: String, _ underlying: any Error) -> RequestError {
-        saying(message + words, underlying)
+        var error = self
+        error.parts.value.message += words
+        error.parts.value.underlying = underlying
+        return error
     }
 
-    func noting(_ note: String) -> RequestError { saying("\(message); \(note)", underlying) }
-
-    private func saying(_ message: String, _ underlying: (any Error)?) -> RequestError {
-        RequestError(
-            code, message, summary: storage.summary, response: response, body: body, underlying: underlying,
-            isRetryable: isRetryable, attempts: attempts)
+    func noting(_ note: String) -> RequestError {
+        var error = self
+        error.parts.value.message += "; \(note)"
+        return error
     }
 }
 
 extension RequestError: CustomStringConvertible, LocalizedError {
     /// One line: the code, the request and the message.
     public var description: String {
-        let line = request.isEmpty ? "\(code): \(message)" : "\(code): \(request): \(message)"
-        return line.oneLine
+        (request.isEmpty ? "\(code): \(message)" : "\(code): \(request): \(message)").oneLine
     }
 
     /// The same text as `description`, for Foundation.
@@ -168,9 +146,7 @@ extension RequestError {
     // an address, or a certificate that cannot be read. So the method also tries to open as many descriptors as the
     // failed call needed and has released. `number` is the error number of the failure; 0 if there is none.
     static func shortage(_ number: Int32 = 0, needing count: Int = 4) -> RequestError? {
-        let code =
-            POSIXErrorCode(rawValue: number).flatMap { shortages.contains($0) ? $0 : nil } ?? descriptorLimitNow(count)
-        return code.map {
+        (shortages.first { $0.rawValue == number } ?? descriptorLimitNow(count)).map {
             RequestError(
                 .connectionFailed,
                 "no connection could be made: the limit of open files is reached (ulimit -n)",
@@ -178,15 +154,12 @@ extension RequestError {
         }
     }
 
-    /// The error of opening this many more descriptors; nil if the limits allow them.
     private static func descriptorLimitNow(_ count: Int) -> POSIXErrorCode? {
         var taken: [Int32] = []
         defer { for descriptor in taken { close(descriptor) } }
         for _ in 0..<count {
             let descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)
-            guard descriptor >= 0 else {
-                return POSIXErrorCode(rawValue: errno).flatMap { shortages.contains($0) ? $0 : nil }
-            }
+            guard descriptor >= 0 else { return shortages.first { [number = errno] in $0.rawValue == number } }
             taken.append(descriptor)
         }
         return nil
@@ -214,8 +187,8 @@ extension RequestError: CustomNSError {
 #if canImport(CLibcurl)
     /// libcurl's error code and text.
     ///
-    /// This is the ``RequestError/underlying`` error of a failure that libcurl reported without an error number of the
-    /// system. With such a number, the underlying error is a `POSIXError`.
+    /// The ``RequestError/underlying`` error of a failure that libcurl reported without an error number of the system;
+    /// with one, that is a `POSIXError`.
     public struct CurlError: Error, Sendable, Hashable {
         /// libcurl's error code, a `CURLcode`.
         public let code: Int

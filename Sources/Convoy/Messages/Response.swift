@@ -26,9 +26,7 @@ public struct ResponseHead: Sendable, Hashable {
         get { parts.value.statusCode }
         set { parts.value.statusCode = newValue }
     }
-    /// The header fields.
-    ///
-    /// A transport may have joined fields with the same name, as URLSession does.
+    /// The header fields; a transport may have joined fields with the same name, as URLSession does.
     public var headerFields: HeaderFields {
         _read { yield parts.value.headerFields }
         _modify { yield &parts.value.headerFields }
@@ -56,7 +54,6 @@ public struct ResponseHead: Sendable, Hashable {
             Parts(statusCode: statusCode, headerFields: headerFields, url: url, expectedBytes: expectedBytes))
     }
 
-    /// Whether this is an interim response (1xx), which precedes the final one (RFC 9110, section 15.2).
     var isInformational: Bool { (100..<200).contains(statusCode) }
 
     /// Whether the response can have a body (RFC 9110, section 6.4.1).
@@ -100,7 +97,6 @@ extension Response: CustomReflectable {
 public struct Response<Value: Sendable>: Sendable {
     /// The decoded body.
     public let value: Value
-    /// The request, the head and the measurements: the response without its value.
     let exchange: Exchange
 
     /// The request as last sent: after redirects, and with the changes of interceptors.
@@ -168,9 +164,7 @@ final class Exchange: Sendable {
     }
 }
 
-/// The timings of one request.
-///
-/// The operation measures them with ``RequestManager/Configuration/clock``, whatever the transport.
+/// The timings of one request by ``RequestManager/Configuration/clock``, whatever the transport.
 public struct Timings: Sendable, Hashable {
     @OptionalMoment var queuedMoment: CompactInstant?
     @OptionalMoment var startedMoment: CompactInstant?
@@ -203,8 +197,7 @@ extension ResponseHead {
 
     /// The URL of the link with a relation; nil if the response has no such link, or if the link is not a URL.
     ///
-    /// The link is resolved against ``url``. Links with an `anchor`, which describe another resource, do not count. Of
-    /// several links, the first is used.
+    /// The first such link, resolved against ``url``; one with an `anchor`, for another resource, does not count.
     ///
     /// - Parameter relation: the relation type, for example `next`, in upper or lower case.
     public func link(_ relation: String) -> URL? { link(relation, from: nil) }

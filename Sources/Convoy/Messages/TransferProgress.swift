@@ -1,8 +1,6 @@
 // The byte counts of one transfer, in each direction.
 
-/// The progress of one direction: bytes transferred, total bytes, and speed.
-///
-/// The value is a snapshot and does not change by itself.
+/// The progress of one direction, a snapshot: bytes transferred, total bytes, and speed.
 public struct ByteProgress: Sendable, Hashable {
     /// The number of bytes transferred so far.
     public internal(set) var completedBytes: Int64
@@ -10,12 +8,7 @@ public struct ByteProgress: Sendable, Hashable {
     private var knownTotal: Int64 = -1
     private var knownRate: Int64 = -1
 
-    /// Makes the progress of one direction.
-    ///
-    /// - Parameters:
-    ///   - completedBytes: the bytes transferred.
-    ///   - totalBytes: the total number of bytes; nil if unknown.
-    ///   - bytesPerSecond: the speed; nil if unknown.
+    /// Makes the progress of one direction, of the properties with these names.
     public init(completedBytes: Int64 = 0, totalBytes: Int64? = nil, bytesPerSecond: Int64? = nil) {
         self.completedBytes = completedBytes
         (knownTotal, knownRate) = (totalBytes ?? -1, bytesPerSecond ?? -1)
@@ -27,11 +20,9 @@ public struct ByteProgress: Sendable, Hashable {
         set { knownTotal = newValue ?? -1 }
     }
 
-    /// The speed over the last few seconds, a moving average.
+    /// The speed over the last few seconds, a moving average; bytes from three seconds ago count about a third.
     ///
-    /// Bytes from three seconds ago count about a third.
-    ///
-    /// The speed is nil at first, after a restart, and where it is not measured. It is measured for the handlers of
+    /// Nil at first, after a restart, and where it is not measured: it is for the handlers of
     /// ``AnyRequestOperation/onProgress(on:every:_:)-(Delivery?,_,_)`` and for ``Batch/progress``.
     public internal(set) var bytesPerSecond: Int64? {
         get { knownRate < 0 ? nil : knownRate }
@@ -46,8 +37,8 @@ public struct ByteProgress: Sendable, Hashable {
 
 /// The bytes that one request has transferred so far, in each direction.
 ///
-/// If a body starts again, its count restarts from zero. This happens with a retry, or if the platform restarts a
-/// resumed transfer. The count of a resumed download continues.
+/// If a body starts again, with a retry or on a platform that restarts a resumed transfer, its count restarts from
+/// zero. The count of a resumed download continues.
 ///
 /// ```swift
 /// operation.onProgress(on: .main, every: .milliseconds(100)) { progress in
@@ -61,9 +52,7 @@ public struct ByteProgress: Sendable, Hashable {
 /// - ``download``
 /// - ``resumedBytes``
 public struct TransferProgress: Sendable, Hashable {
-    /// The body of the request.
-    ///
-    /// The total is nil without a body, and for a body of unknown length.
+    /// The body of the request; its total is nil without a body, and for a body of unknown length.
     public internal(set) var upload: ByteProgress
     /// The body of the response, after content decoding if the transport decodes.
     ///
@@ -73,12 +62,7 @@ public struct TransferProgress: Sendable, Hashable {
     /// The bytes of the download that an earlier attempt, or an earlier run of the program, had received.
     public internal(set) var resumedBytes: Int64
 
-    /// Makes progress, by default at zero.
-    ///
-    /// - Parameters:
-    ///   - upload: the body of the request.
-    ///   - download: the body of the response.
-    ///   - resumedBytes: the bytes of the response that an earlier attempt or run had received.
+    /// Makes progress of the properties with these names, by default at zero.
     public init(
         upload: ByteProgress = ByteProgress(), download: ByteProgress = ByteProgress(), resumedBytes: Int64 = 0
     ) {
@@ -86,10 +70,6 @@ public struct TransferProgress: Sendable, Hashable {
         self.download = download
         self.resumedBytes = resumedBytes
     }
-}
-
-extension TransferProgress {
-    mutating func forgetReceived() { (download, resumedBytes) = (ByteProgress(), 0) }
 }
 
 extension ByteProgress {

@@ -20,7 +20,6 @@ enum Validator: Hashable, Codable, Sendable {
         }
     }
 
-    /// The date of the last change, if it is old enough to be a strong validator.
     static func strongModificationDate(of head: ResponseHead, now: Date) -> String? {
         guard let text = head.headerFields.onlyValue(of: "Last-Modified"), let modified = HTTPDate(text, now: now),
             let sent = head.headerFields.onlyValue(of: "Date").flatMap({ HTTPDate($0, now: now) }),
@@ -103,7 +102,6 @@ extension String {
         return bytes.dropFirst().dropLast().allSatisfy { $0 > 0x20 && $0 != quote && $0 != 0x7F }
     }
 
-    /// With or without `W/`; the wildcard `*` is not an entity tag.
     var isEntityTag: Bool {
         isStrongEntityTag || utf8.starts(with: "W/".utf8) && String(Substring(utf8.dropFirst(2))).isStrongEntityTag
     }

@@ -4,13 +4,12 @@ import Foundation
 extension PreparedRequest {
     /// The request as a `curl` command for a POSIX shell.
     ///
-    /// The command sends the same request as ``CurlTransport``.
-    ///
-    /// Method, target, header fields and body are the same bytes, including the fields that the transport adds.
-    /// URLSession would add other fields. Whatever the values contain, the shell runs only `curl`, `printf`, `cat` and
-    /// `test`. The command uses `printf` for values with control characters, and for a body that is not plain text or
-    /// has several parts. The command uses `cat` and `test` for the files of a body with several parts, such as a
-    /// ``MultipartForm``. The command is one line, unless the name of a body's file ends in a line feed.
+    /// The command sends the same request as ``CurlTransport``. Method, target, header fields and body are the same
+    /// bytes, including the fields that the transport adds. URLSession would add other fields. Whatever the values
+    /// contain, the shell runs only `curl`, `printf`, `cat` and `test`. The command uses `printf` for values with
+    /// control characters, and for a body that is not plain text or has several parts. The command uses `cat` and
+    /// `test` for the files of a body with several parts, such as a ``MultipartForm``. The command is one line, unless
+    /// the name of a body's file ends in a line feed.
     ///
     /// A body from a stream, or a body of more than 16 KiB in memory, is not included. The command reads it from a file
     /// called `<replace this by a file with the body, …>`. The command fails in the shell until you replace that name.
@@ -26,7 +25,7 @@ extension PreparedRequest {
     ///   their secrets. The path, the query and the body are shown unchanged, so do not put secrets there.
     /// - Complexity: O(*n*) for *n* bytes of header fields and of body shown.
     public func cURLCommand(revealingSecrets: Bool = false) -> String {
-        let body = method == .head ? .none : CURLBody(self)
+        let body = CURLBody(self)
         var words: [String] = []
         let target = revealingSecrets ? url.absoluteString : url.replacingUserInfo(by: "<redacted>")
         // Without these options, curl would expand brackets and braces as patterns and remove dot segments.
@@ -98,16 +97,14 @@ private struct CURLBody {
     var after = ""
     var isLong = false
 
-    static let none = CURLBody()
     private static let shownBytes = 16 << 10
     /// From this length on, some versions of curl send `Expect`.
     private static let longBytes = 1_024
 
     var isThere: Bool { !arguments.isEmpty }
 
-    private init() {}
-
     init(_ request: PreparedRequest) {
+        if request.method == .head { return }
         switch request.body {
         // For POST, PUT and PATCH without a body, the transport sends an empty body, with `Content-Length: 0`.
         case nil: if [.post, .put, .patch].contains(request.method) { arguments = ["--data-raw", "''"] }
@@ -169,22 +166,16 @@ private struct CURLBody {
 }
 
 extension String {
-    /// The text as one word of a shell command, on one line unless it ends in a line feed.
-    ///
-    /// The program receives exactly this text in dash, bash and zsh, also at a prompt with history expansion.
-    ///
-    /// A typed or pasted control character would edit or end the line at a prompt. So a text with control characters is
-    /// written with escapes, which `printf` decodes. A word cannot contain NUL.
+    // One word of a shell command, on one line unless the text ends in a line feed. The program receives exactly this
+    // text in dash, bash and zsh, also at a prompt with history expansion. A typed or pasted control character would
+    // edit or end the line at a prompt. So a text with control characters is written with escapes, which `printf`
+    // decodes. A word cannot contain NUL.
     var shellWord: String {
         guard unicodeScalars.contains(where: \.isUnsafeAtPrompt) else {
-            // Between single quotes only the quote itself is special. The loop uses scalars, because a quote and a
-            // combining mark after it form one character.
-            var word = String.UnicodeScalarView("'".unicodeScalars)
-            for scalar in unicodeScalars {
-                if scalar == "'" { word.append(contentsOf: #"'\''"#.unicodeScalars) } else { word.append(scalar) }
-            }
-            word.append("'")
-            return String(word)
+            // Between single quotes only the quote itself is special. The text is split at scalars, because a quote and
+            // a combining mark after it form one character.
+            let pieces = unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map { String($0) }
+            return "'" + pieces.joined(separator: #"'\''"#) + "'"
         }
         // Line feeds at the end are handled separately, because a command substitution drops them.
         var rest = self[...]
@@ -196,9 +187,7 @@ extension String {
 }
 
 extension Sequence<UInt8> {
-    /// A quoted format with which `printf` writes exactly these bytes.
-    ///
-    /// - Complexity: O(*n*); up to four characters a byte.
+    /// A quoted format with which `printf` writes exactly these bytes; up to four characters a byte.
     var printfFormat: String {
         var format = "'"
         for (index, byte) in enumerated() {
@@ -207,8 +196,7 @@ extension Sequence<UInt8> {
             // A minus at the start would begin an option, and an exclamation mark a history expansion.
             case UInt8(ascii: "-") where index == 0, UInt8(ascii: "'"), UInt8(ascii: "!"), UInt8(ascii: "\\"), ..<0x20,
                 0x7F...:
-                let octal = String(byte, radix: 8)
-                format += "\\" + String(repeating: "0", count: 3 - octal.count) + octal
+                format += String(format: "\\%03o", byte)
             default: format.unicodeScalars.append(Unicode.Scalar(byte))
             }
         }

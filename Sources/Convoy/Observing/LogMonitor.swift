@@ -78,35 +78,24 @@ public struct LogMonitor: EventMonitor {
 
     /// Writes the line of the event, if the event has one.
     public func operation(_ operation: AnyRequestOperation, did event: RequestEvent) {
-        guard let level = event.level, level >= minimumLevel else { return }
-        let words: String? =
-            switch event {
-            case .queued: "queued"
-            case .started(let attempt): "attempt \(attempt) started"
-            case .suspended: "suspended"
-            case .resumed: "resumed"
-            case .attemptEnded(let record): record.logText(of: operation)
-            case .finished(let error): operation.logText(error)
-            case .response, .progress: nil
-            }
-        if let words { write(level, "\(operation.label): \(words)".oneLine) }
+        func log(_ level: Level, _ words: @autoclosure () -> String) {
+            if level >= minimumLevel { write(level, "\(operation.label): \(words())".oneLine) }
+        }
+        switch event {
+        case .queued: log(.debug, "queued")
+        case .started(let attempt): log(.debug, "attempt \(attempt) started")
+        case .suspended: log(.debug, "suspended")
+        case .resumed: log(.debug, "resumed")
+        case .attemptEnded(let record): log(.info, record.logText(of: operation))
+        case .finished(let error):
+            log(error == nil || error?.code == .cancelled ? .info : .error, operation.logText(error))
+        case .response, .progress: break
+        }
     }
 
     /// Writes a line for an operation that was enqueued after it had finished.
     public func operation(_ operation: AnyRequestOperation, wasRefused error: RequestError) {
         write(.error, "\(operation.label): \(error.code): \(error.message)".oneLine)
-    }
-}
-
-extension RequestEvent {
-    /// The importance of the event; nil for events that are too frequent to log.
-    fileprivate var level: LogMonitor.Level? {
-        switch self {
-        case .response, .progress: nil
-        case .queued, .started, .suspended, .resumed: .debug
-        case .attemptEnded: .info
-        case .finished(let error): error == nil || error?.code == .cancelled ? .info : .error
-        }
     }
 }
 
@@ -167,11 +156,8 @@ extension Date {
 
 #if !canImport(os)
     enum StandardError {
-        /// Writes text to standard error.
-        ///
-        /// Text that cannot be written is dropped.
-        ///
-        /// SIGPIPE is blocked, because writing to a pipe without a reader would end the process.
+        // Text that cannot be written is dropped. SIGPIPE is blocked, because writing to a pipe without a reader would
+        // end the process.
         static func write(_ text: String) {
             var brokenPipe = sigset_t()
             var earlier = sigset_t()

@@ -14,11 +14,10 @@ import Foundation
 /// }
 /// ```
 ///
-/// Too many redirects fail with `.tooManyRedirects`. A repeated URL is followed up to that limit, because a server may
-/// count requests. A redirect to another scheme than http and https, to a URL that the transport rejects, or from https
-/// to http fails with `.redirectRefused`. A redirect without a usable `Location`, for example with an invalid host or
-/// above 16 KiB, is the response. If its status is not acceptable, the error describes the defect of the `Location`.
-/// The body of a followed redirect is ignored, even if the body is incomplete.
+/// Too many redirects fail with `.tooManyRedirects`, but a URL may be repeated, because a server may count requests. A
+/// redirect to another scheme than http and https, to a URL that the transport rejects, or from https to http fails
+/// with `.redirectRefused`. A redirect without a usable `Location`, for example with an invalid host or above 16 KiB,
+/// is the response; if its status is not acceptable, the error says why. The body of a followed redirect is ignored.
 ///
 /// ## Concurrency
 /// `Sendable`. The hook is called on the operation's serial executor, never on a transport's thread or under a lock.
@@ -28,21 +27,14 @@ import Foundation
 /// - ``never``
 /// - ``init(maxCount:allowsInsecure:onRedirect:)``
 public struct RedirectPolicy: Sendable {
-    /// The maximum number of redirects that are followed for one request.
-    ///
-    /// With 0, the caller receives a redirect as the response.
+    /// The maximum number of redirects that are followed for one request; with 0, a redirect is the response.
     public var maxCount: Int
     /// Whether a redirect may lead from https to http, where third parties can read and change the request.
     public var allowsInsecure: Bool
     /// A hook that is called before each redirect that the policy allows; nil to follow all of them.
     public var onRedirect: (@Sendable (Redirect) -> RedirectDecision)?
 
-    /// Makes a policy.
-    ///
-    /// - Parameters:
-    ///   - maxCount: the maximum number of redirects that are followed for one request; 0 for none.
-    ///   - allowsInsecure: whether a redirect may lead from https to http.
-    ///   - onRedirect: called before each redirect that the policy allows; may reject or change the redirect.
+    /// Makes a policy of the properties with these names.
     public init(
         maxCount: Int = 20, allowsInsecure: Bool = false,
         onRedirect: (@Sendable (Redirect) -> RedirectDecision)? = nil
@@ -54,15 +46,12 @@ public struct RedirectPolicy: Sendable {
 
     /// Up to 20 redirects, never from https to http.
     public static let follow = RedirectPolicy()
-    /// Follows no redirects.
-    ///
-    /// A redirect is the response, accepted or not by its status code.
+    /// Follows no redirects: a redirect is the response, accepted or not by its status code.
     public static let never = RedirectPolicy(maxCount: 0)
 }
 
 extension RedirectPolicy {
-    /// As ``next(after:of:earlier:)`` decides; asked when the head arrives, on the transport's thread, without user
-    /// code.
+    /// Asked when the head arrives, on the transport's thread, without user code.
     func leads(_ head: ResponseHead, of request: PreparedRequest) -> Bool {
         maxCount > 0 && (try? RedirectTarget(head, of: request)) != nil
     }
@@ -70,31 +59,32 @@ extension RedirectPolicy {
     /// Nil if the response is not a redirect or can be followed, or if the policy follows no redirect.
     func defect(of head: ResponseHead, of request: PreparedRequest) -> String? {
         guard maxCount > 0 else { return nil }
-        do throws(RedirectTarget.Defect) {
-            _ = try RedirectTarget(head, of: request)
-            return nil
-        } catch {
-            return error.reason
-        }
+        do throws(RedirectTarget.Defect) { _ = try RedirectTarget(head, of: request) } catch { return error.reason }
+        return nil
     }
 
-    // The request is without additions that must not be sent elsewhere (from interceptors or a cookie jar). Of the
-    // earlier attempts, oldest first, only those that ended in a redirect count. Called on the operation's thread; the
-    // hook is called.
+    // The request is without additions that must not be sent elsewhere (from interceptors or a cookie jar). Called on
+    // the operation's thread, because it calls the hook.
     func next(after head: ResponseHead, of request: PreparedRequest, earlier: [AttemptRecord]) -> RedirectStep {
         guard maxCount > 0, let target = try? RedirectTarget(head, of: request) else { return .stands }
-        let trail = RedirectTrail(earlier: earlier, request: request, statusCode: head.statusCode)
         do throws(RequestError) {
-            guard trail.count <= maxCount else {
+            // Retries do not count: they repeat the same URL on purpose.
+            let redirects = earlier.filter { if case .redirect = $0.next { true } else { false } }
+            let count = redirects.count + 1
+            guard count <= maxCount else {
+                let hops =
+                    redirects.map { Self.hop($0.request, $0.statusCode) } + [Self.hop(request, head.statusCode)]
+                let shown = count > 6 ? hops.prefix(3) + ["\(count - 6) more"] + hops.suffix(3) : hops[...]
                 throw RequestError(
                     .tooManyRedirects,
-                    "more than \(maxCount) redirects, the limit: \(trail), to \(target.url.shortened)")
+                    "more than \(maxCount) redirects, the limit: \(shown.joined(separator: ", ")), to "
+                        + target.url.shortened)
             }
             var from = request
             // A hook may have changed the URL of the request. `check` computes its origin again.
             try from.check()
             let proposed = try propose(target, after: head, of: from)
-            let next = try ask(Redirect(response: head, from: from, to: proposed, count: trail.count))
+            let next = try ask(Redirect(response: head, from: from, to: proposed, count: count))
             // A body that the hook has set was never sent, so it need not be repeatable.
             if let body = next.body, !body.canRepeat, body == from.body {
                 throw RequestError(
@@ -106,6 +96,10 @@ extension RedirectPolicy {
         } catch {
             return .fail(error.with(nil, response: head))
         }
+    }
+
+    private static func hop(_ request: PreparedRequest, _ statusCode: Int?) -> String {
+        "\(request.method) \(request.url.shortened)" + (statusCode.map { " (\($0))" } ?? "")
     }
 
     private func propose(
@@ -150,7 +144,6 @@ extension RedirectPolicy {
 }
 
 extension RequestError {
-    /// The error blames the server, not the request.
     fileprivate static func redirected(to url: URL, _ reason: RequestError) -> RequestError {
         RequestError(
             .redirectRefused, "the server redirects to \(url.shortened), and no request can go there",
@@ -174,9 +167,7 @@ public struct Redirect: Sendable {
     public let response: ResponseHead
     /// The redirected request, without additions of interceptors.
     public let from: PreparedRequest
-    /// The request that will be sent, with its new method, body and fields.
-    ///
-    /// The request has no credentials if its origin differs from that of `from`.
+    /// The request that will be sent: without credentials if its origin differs from that of `from`.
     public let to: PreparedRequest
     /// The number of the redirect, from 1.
     public let count: Int
@@ -194,14 +185,11 @@ public struct Redirect: Sendable {
 public enum RedirectDecision: Sendable, Hashable {
     /// Follow the redirect.
     case follow
-    /// Reject the redirect.
-    ///
-    /// The request fails with `.redirectRefused`, and the error's ``RequestError/response`` is the redirect response.
+    /// Fail with `.redirectRefused`; the error's ``RequestError/response`` is the redirect response.
     case refuse
     /// Send another request instead, usually a changed ``Redirect/to``.
     ///
-    /// The request is checked again. Added credentials are sent to the origin of ``Redirect/to`` only. They are
-    /// removed if the request goes to another origin.
+    /// The request is checked again. Added credentials are removed if it goes to another origin than ``Redirect/to``.
     case rewrite(PreparedRequest)
 }
 
@@ -217,8 +205,7 @@ struct RedirectTarget {
     /// The URL, with the fragment of the request's URL if the `Location` has none.
     private(set) var url: URL
 
-    /// RFC 9110, section 15.4, without 300, which offers a choice, 304, which confirms a cached copy, and the obsolete
-    /// 305 and 306.
+    /// Without 300, which offers a choice, 304, which confirms a cached copy, and the obsolete 305 and 306.
     private static let statusCodes: Set = [301, 302, 303, 307, 308]
     /// Real locations are shorter, and resolving a longer one would block a transport's thread for long.
     private static let maxBytes = 16 << 10
@@ -229,8 +216,6 @@ struct RedirectTarget {
         let reason: String?
     }
 
-    /// Throws for a status that is no redirect, and for a location that is missing, empty, too long or not a URL, an
-    /// http URL without a usable host or port, or one of several different locations.
     init(_ head: ResponseHead, of request: PreparedRequest) throws(Defect) {
         guard Self.statusCodes.contains(head.statusCode) else { throw Defect(reason: nil) }
         let reference = URLReference(try Self.location(of: head))
@@ -240,21 +225,17 @@ struct RedirectTarget {
         guard let target = resolved.url else { throw Defect(reason: "its Location is not a URL") }
         url = target
         guard isWeb else { return }
-        let origin: String
-        switch target.origin {
-        case .success(let found): origin = found
-        case .failure(let defect):
-            let reason = defect.reason.replacing(target.redactedString, with: target.shortened)
-            throw Defect(reason: "its Location cannot be followed: \(reason)")
-        }
-        guard case .success(origin) = request.url.origin else {
+        switch (target.origin, request.url.origin) {
+        case (.success(let new), .success(let old)) where new == old: break
+        case (.success, _):
             // A server must not choose the user name that another origin receives.
-            resolved.dropUserInfo()
-            guard let bare = resolved.url else {
+            guard let bare = target.withoutUserInfo else {
                 throw Defect(reason: "its Location is not a URL without its user name")
             }
             url = bare
-            return
+        case (.failure(let defect), _):
+            let reason = defect.reason.replacing(target.redactedString, with: target.shortened)
+            throw Defect(reason: "its Location cannot be followed: \(reason)")
         }
     }
 
@@ -292,37 +273,18 @@ extension String {
     }
 }
 
-struct RedirectTrail: CustomStringConvertible {
-    private let hops: [String]
-
-    /// Retries are left out, because they repeat the same URL on purpose.
-    init(earlier: [AttemptRecord], request: PreparedRequest, statusCode: Int) {
-        let redirects = earlier.compactMap { record -> String? in
-            guard case .redirect = record.next else { return nil }
-            return "\(record.method) \(record.url.shortened)" + (record.statusCode.map { " (\($0))" } ?? "")
-        }
-        hops = redirects + ["\(request.method) \(request.url.shortened) (\(statusCode))"]
-    }
-
-    var count: Int { hops.count }
-
-    /// The middle of a long list is omitted.
-    var description: String {
-        guard hops.count > 6 else { return hops.joined(separator: ", ") }
-        return (hops.prefix(3) + ["\(hops.count - 6) more"] + hops.suffix(3)).joined(separator: ", ")
-    }
-}
-
 extension URL {
-    /// The URL for a message: without credentials, and at most one line long.
     var shortened: String {
         let text = redactedString
         return text.utf8.count <= 100 ? text : text.prefix(90) + "..."
     }
+
+    fileprivate var withoutUserInfo: URL? {
+        URL(string: absoluteString.withoutUserInfo, encodingInvalidCharacters: false)
+    }
 }
 
 extension PreparedRequest {
-    /// The status code and the new origin decide which parts are kept.
     func redirected(to target: URL, statusCode: Int) throws(RequestError) -> PreparedRequest {
         var next = self
         if becomesGet(by: statusCode) {
@@ -345,12 +307,9 @@ extension PreparedRequest {
         }
     }
 
-    /// Removes secrets, the `Host` field and the URL's user name and password.
     mutating func dropWhatIsBoundToItsOrigin() throws(RequestError) {
         headerFields.removeAll { $0.isBoundToOrigin || $0.name.equalsIgnoringCase("Host") }
-        var reference = URLReference(url.absoluteString)
-        reference.dropUserInfo()
-        guard let bare = reference.url else {
+        guard let bare = url.withoutUserInfo else {
             throw RequestError(.invalidRequest, "nothing was sent: \(url.shortened) is not a URL without its user name")
         }
         url = bare

@@ -3,11 +3,9 @@ import Foundation
 
 /// Changes requests before they are sent, and inspects the result of each attempt.
 ///
-/// Use it for signatures, tokens and your own retries.
-///
-/// A manager's interceptors are called first, in their order, then the request's own. Each is called for every
-/// attempt, including redirects and retries. It receives the request as the library would send it, without additions
-/// that interceptors made for the previous attempt.
+/// Use it for signatures, tokens and your own retries. A manager's interceptors are called first, in their order, then
+/// the request's own. Each is called for every attempt, including redirects and retries. It receives the request as the
+/// library would send it, without additions that interceptors made for the previous attempt.
 ///
 /// ```swift
 /// struct Signing: RequestInterceptor {
@@ -22,12 +20,11 @@ import Foundation
 /// ```
 ///
 /// ## Concurrency
-/// `adapt` and `decide` run in a task of the attempt. If the operation is cancelled, the task is cancelled and its
-/// result is ignored. While the task runs, the operation occupies no slot, so an interceptor may send requests
-/// through the same manager. Use ``Request/withoutInterceptors()`` for such requests. With interceptors, a token
-/// refresh would wait for its own token, for example. In your own operation queue, the operation counts as executing
-/// while the task runs. In a queue with a limit, all places may be taken by operations that wait for their interceptors.
-/// An interceptor must then send its requests with another manager.
+/// `adapt` and `decide` run in a task of the attempt, which is cancelled with the operation. While it runs, the
+/// operation occupies no slot, so an interceptor may send requests through the same manager. Use
+/// ``Request/withoutInterceptors()`` for them: a token refresh, for example, would wait for its own token. In your own
+/// operation queue the operation counts as executing meanwhile. If that queue has a limit, an interceptor must send its
+/// requests with another manager, because all places may be taken by operations that wait for their interceptors.
 public protocol RequestInterceptor: Sendable {
     /// Changes a request before an attempt.
     ///
@@ -39,11 +36,10 @@ public protocol RequestInterceptor: Sendable {
 
     /// Whether an adapted request is still valid.
     ///
-    /// The operation calls this method without a lock, directly before it sends the request. If false, the request is
-    /// adapted again, at most ten times for an operation. After that, it is sent all the same.
-    ///
-    /// For example, a token may have been refreshed while the request waited for its slot. The method must return
-    /// quickly, because it may run on the thread that resumes an operation.
+    /// The operation calls this method without a lock, directly before it sends the request. If false, for example
+    /// because a token was refreshed while the request waited for its slot, the request is adapted again, at most ten
+    /// times for an operation. The method must return quickly, because it may run on the thread that resumes an
+    /// operation.
     func isCurrent(_ request: PreparedRequest) -> Bool
 
     /// Inspects the end of an attempt.
@@ -69,19 +65,13 @@ extension RequestInterceptor {
 
 /// Describes an attempt of a request.
 public struct AttemptContext: Sendable {
-    /// The number of the attempt, from 1.
-    ///
-    /// For a job of a durable queue, the number continues across starts of the program.
+    /// The number of the attempt, from 1; for a job of a durable queue, it continues across starts of the program.
     public let number: Int
     /// The request as given by the caller, before redirects and interceptors.
     public let originalRequest: PreparedRequest
-    /// Whether a redirect, or a link from one result page to the next, has led to another origin.
-    ///
-    /// If true, do not add credentials.
+    /// Whether a redirect, or a link to the next result page, has led to another origin: do not add credentials then.
     public let hasLeftOrigin: Bool
-    /// Whether the request goes to a mirror at another origin than that of its download.
-    ///
-    /// Only add credentials that are meant for the mirror.
+    /// Whether the request goes to a mirror at another origin: only add credentials that are meant for the mirror.
     public internal(set) var isMirror = false
     /// The records of the previous attempts.
     public let earlierAttempts: [AttemptRecord]
@@ -95,8 +85,8 @@ public struct AttemptEnd: Sendable {
     public let response: ResponseHead?
     /// Why the attempt failed; nil after an acceptable response.
     ///
-    /// After an unacceptable status, ``RequestError/body`` has the first 64 KiB of the body. If the request decodes the
-    /// bodies of failures, the error has the body up to the body limit.
+    /// After an unacceptable status, ``RequestError/body`` has the first 64 KiB of the body, or the body up to the body
+    /// limit if the request decodes the bodies of failures.
     public let error: RequestError?
     /// Whether the response is a redirect that the policy follows, if no interceptor decides otherwise.
     package internal(set) var isRedirect = false
@@ -106,10 +96,7 @@ public struct AttemptEnd: Sendable {
 public enum InterceptorDecision: Sendable, Hashable {
     /// No decision: the next interceptor decides, then the policies.
     case proceed
-    /// Another attempt.
-    ///
-    /// Interceptors can request at most ten attempts of an operation. After that, the response or the failure is the
-    /// outcome.
+    /// Another attempt; after ten for an operation, the response or the failure is the outcome.
     case retry(after: Duration)
     /// No other attempt: the response or the failure is the outcome.
     case stop

@@ -5,10 +5,10 @@ import Foundation
 ///
 /// A manager retries nothing by default. A policy by default retries only requests that are safe to repeat: those with
 /// an idempotent method (RFC 9110, section 9.2.2) or a non-empty `Idempotency-Key`. Any other request, such as a POST,
-/// is retried if no server has processed it: no connection was made, or the response is a 408. The wait before retry *n* is a
-/// random part of `baseDelay` doubled *n* - 1 times, at most `maxDelay`. This full jitter spreads clients that failed
-/// at the same time. Tests can set a constant `RequestManager.Configuration.jitter`. A `Retry-After` of the response
-/// is added to the wait. After one beyond ``maxRetryAfter``, the request fails at once.
+/// is retried if no server has processed it: no connection was made, or the response is a 408. The wait before retry
+/// *n* is a random part of `baseDelay` doubled *n* - 1 times, at most `maxDelay`: this full jitter spreads clients that
+/// failed at the same time. A `Retry-After` of the response is added; one beyond ``maxRetryAfter`` ends the retries.
+/// Tests can set a constant `RequestManager.Configuration.jitter`.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard
@@ -18,11 +18,9 @@ import Foundation
 /// let request = report.retries(policy)
 /// ```
 ///
-/// If a host name has no address, the request is retried only once.
-///
-/// Cancellations, exceeded deadlines, and failures in TLS or decoding are never retried, even if `errorCodes`
-/// includes them. The same holds for every other failure that is not ``RequestError/isRetryable``, except status
-/// codes.
+/// If a host name has no address, the request is retried only once. Cancellations, exceeded deadlines, and failures in
+/// TLS or decoding are never retried, even if `errorCodes` includes them, and neither is any other failure that is not
+/// ``RequestError/isRetryable``, except status codes.
 ///
 /// ## Concurrency
 /// `Sendable`, without shared state.
@@ -49,46 +47,31 @@ public struct RetryPolicy: Sendable, Hashable {
     ///
     /// Of the last, only failures to reach the proxy are ``RequestError/isRetryable``, not its refusals.
     public var errorCodes = Self.retryableCodes
-    /// Whether non-idempotent requests are retried too, even if the server may have processed them.
-    ///
-    /// A POST may then take effect twice.
+    /// Whether non-idempotent requests are retried too, so that a POST may take effect twice.
     public var retriesNonIdempotent = false
     /// The longest `Retry-After` that a request waits for; five minutes by default.
     ///
-    /// After a longer one the request is not retried, and its error says so. With the scope `.host`, the host is put on
-    /// hold for this time.
+    /// A longer one ends the retries, as the error says. With the scope `.host`, it holds the host for this time.
     public var maxRetryAfter = Duration.seconds(300)
     /// The requests that a `Retry-After` applies to; by default only the request that received it.
     public var retryAfterScope = RetryAfterScope.request
 
     /// The requests that wait for a `Retry-After`.
     public enum RetryAfterScope: Sendable, Hashable {
-        /// Only the request that received the response.
-        ///
-        /// This scope is the default, because a status code says nothing about other URLs.
+        /// Only the request that received the response: a status code says nothing about other URLs.
         case request
         /// Every unsent request of the manager to the same scheme, host and port.
         ///
         /// Use this scope for servers that count all requests together. The wait applies even if the request that
-        /// received the response is not retried. ``RequestManager/why(_:)`` of each waiting request names that request.
-        /// If a deadline is earlier than the end of the wait, the request fails at once with `.deadlineExceeded`, and
-        /// the message names the response.
+        /// received the response, which ``RequestManager/why(_:)`` names, is not retried. A request whose deadline is
+        /// earlier than the end of the wait fails at once with `.deadlineExceeded`.
         case host
     }
 
-    /// Makes a policy.
-    ///
-    /// - Parameters:
-    ///   - maxRetries: the maximum number of attempts after the first.
-    ///   - baseDelay: the upper limit of the first wait.
-    ///   - maxDelay: the upper limit of any wait.
+    /// Makes a policy of the properties with these names; the others are variables.
     public init(
         maxRetries: Int = 3, baseDelay: Duration = .milliseconds(500), maxDelay: Duration = .seconds(30)
-    ) {
-        self.maxRetries = maxRetries
-        self.baseDelay = baseDelay
-        self.maxDelay = maxDelay
-    }
+    ) { (self.maxRetries, self.baseDelay, self.maxDelay) = (maxRetries, baseDelay, maxDelay) }
 
     /// No retry.
     public static let never = RetryPolicy(maxRetries: 0)
@@ -99,14 +82,11 @@ public struct RetryPolicy: Sendable, Hashable {
         Set(RequestError.Code.all.filter { $0.facts.contains(.retryable) }).union([.proxyFailed])
 
     func permits(_ error: RequestError, of request: PreparedRequest, retries: Int) -> Bool {
-        guard retries < maxRetries, retriesNonIdempotent || request.isIdempotent || error.isBeforeProcessing else {
-            return false
-        }
-        if error.code == .unacceptableStatus {
-            return error.response.map { statusCodes.contains($0.statusCode) } ?? false
-        }
-        // A name without an address rarely gets one within seconds.
-        if error.isOfUnknownHost, retries > 0 { return false }
+        guard retries < maxRetries, retriesNonIdempotent || request.isIdempotent || error.isBeforeProcessing,
+            // A name without an address rarely gets one within seconds.
+            retries == 0 || !error.isOfUnknownHost
+        else { return false }
+        if error.code == .unacceptableStatus { return statusCodes.contains(error.response?.statusCode ?? 0) }
         return error.isRetryable && errorCodes.contains(error.code) && !error.code.facts.contains(.final)
     }
 
@@ -115,11 +95,8 @@ public struct RetryPolicy: Sendable, Hashable {
         // The limit is a century, so that no later sum overflows.
         let longest = max(.zero, min(maxDelay, .seconds(3_155_760_000 as Int64)))
         var ceiling = max(.zero, min(baseDelay, longest))
-        var count = 1
-        while n > count, ceiling < longest, ceiling != .zero {
-            ceiling = min(ceiling + ceiling, longest)
-            count += 1
-        }
+        // Any wait has grown to a century after 128 doublings.
+        for _ in 1..<max(1, min(n, 128)) { ceiling = min(ceiling + ceiling, longest) }
         // Rounding must not exceed the longest wait, and NaN must not trap: with 0 as its first argument, `max` returns
         // 0 for NaN.
         return min(ceiling * min(max(0, unit), 1), longest)
@@ -132,8 +109,7 @@ public struct RetryPolicy: Sendable, Hashable {
 }
 
 extension RequestError {
-    /// No connection was made, or the server did not receive all of the request in time (408; RFC 9110, section
-    /// 15.5.9).
+    /// With 408 the server did not receive all of the request in time (RFC 9110, section 15.5.9).
     fileprivate var isBeforeProcessing: Bool {
         isUnconnected || code == .unacceptableStatus && response?.statusCode == 408
     }

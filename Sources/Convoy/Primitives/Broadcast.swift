@@ -2,9 +2,8 @@
 
 /// An asynchronous sequence of events, for any number of readers.
 ///
-/// Each iterator receives the events after its creation, and ends when the source ends. An iterator made after the
-/// source has ended receives the last value, if there was one. If each value replaces the one before, such as progress,
-/// a slow reader receives only the latest value.
+/// Each iterator receives the events from its creation to the end of the source; one made later, the last value. If
+/// each value replaces the one before, such as progress, a slow reader receives only the latest.
 public struct Broadcast<Element: Sendable>: AsyncSequence, Sendable {
     let source: BroadcastSource<Element>
     var pace: BroadcastPace?
@@ -60,41 +59,35 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     }
 
     private let state = Locked(State())
-    private let rules: BroadcastRules<Element>
+    let replaces: @Sendable (_ waiting: Element, _ new: Element) -> Bool
+    let repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)?
 
     init(
         replaces: @escaping @Sendable (_ waiting: Element, _ new: Element) -> Bool,
         repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)? = nil
-    ) {
-        rules = BroadcastRules(replaces: replaces, repeats: repeats)
-    }
+    ) { (self.replaces, self.repeats) = (replaces, repeats) }
 
-    func send(_ element: Element) {
-        let readers = state.withLock { state -> [BroadcastReader<Element>] in
-            guard !state.hasEnded else { return [] }
-            state.last = element
-            return state.readers.compactMap(\.reader)
-        }
-        for reader in readers { reader.push(element) }
-    }
+    func send(_ element: Element) { tell(element, isEnd: false) }
+
+    func end(with element: Element? = nil) { tell(element, isEnd: true) }
 
     /// Value and end are stored in one step, so that a reader made during the call receives the value too.
-    func end(with element: Element? = nil) {
+    private func tell(_ element: Element?, isEnd: Bool) {
         let readers = state.withLock { state -> [BroadcastReader<Element>] in
             guard !state.hasEnded else { return [] }
-            if let element { state.last = element }
-            state.hasEnded = true
-            defer { state.readers = [] }
+            state.last = element ?? state.last
+            state.hasEnded = isEnd
+            defer { if isEnd { state.readers = [] } }
             return state.readers.compactMap(\.reader)
         }
         for reader in readers {
             if let element { reader.push(element) }
-            reader.end()
+            if isEnd { reader.end() }
         }
     }
 
     func makeReader(_ pace: BroadcastPace? = nil) -> BroadcastReader<Element> {
-        let reader = BroadcastReader(rules, pace)
+        let reader = BroadcastReader(self, pace)
         let (last, hasEnded, others) = state.withLock { state in
             (state.last, state.hasEnded, state.hasEnded ? [] : state.add(reader))
         }
@@ -105,11 +98,6 @@ final class BroadcastSource<Element: Sendable>: Sendable {
         }
         return reader
     }
-}
-
-struct BroadcastRules<Element: Sendable>: Sendable {
-    let replaces: @Sendable (_ waiting: Element, _ new: Element) -> Bool
-    let repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)?
 }
 
 final class BroadcastReader<Element: Sendable>: Sendable {
@@ -138,20 +126,20 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         }
     }
 
-    private let rules: BroadcastRules<Element>
+    private let source: BroadcastSource<Element>
     private let pace: BroadcastPace?
     private let state = Locked(State())
 
-    init(_ rules: BroadcastRules<Element>, _ pace: BroadcastPace?) { (self.rules, self.pace) = (rules, pace) }
+    init(_ source: BroadcastSource<Element>, _ pace: BroadcastPace?) { (self.source, self.pace) = (source, pace) }
 
     func push(_ element: Element) {
         state.withLock { state in
             guard !state.hasEnded else { return }
-            if let repeats = rules.repeats {
+            if let repeats = source.repeats {
                 if let last = state.last, repeats(last, element) { return }
                 state.last = element
             }
-            if !state.isEmpty, let last = state.waiting.last, rules.replaces(last, element) {
+            if !state.isEmpty, let last = state.waiting.last, source.replaces(last, element) {
                 state.waiting[state.waiting.count - 1] = element
             } else {
                 state.waiting.append(element)
@@ -192,35 +180,28 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         }
     }
 
-    private enum Step: Sendable {
-        case nothing
-        case resume(CheckedContinuation<Element?, Never>, Element?)
-        case wait(until: ContinuousClock.Instant)
-    }
-
     // If the reader has a pace, a value waits until the pace's interval has passed since the last delivery. After the
     // end of the broadcast, no value waits.
     private func give() {
         let now = pace?.clock.now
-        let step = state.withLock { state -> Step in
-            guard let continuation = state.continuation, !state.isEmpty || state.hasEnded else { return .nothing }
+        let (continuation, element, due) = state.withLock {
+            state -> (CheckedContinuation<Element?, Never>?, Element?, ContinuousClock.Instant?) in
+            guard let continuation = state.continuation, !state.isEmpty || state.hasEnded else {
+                return (nil, nil, nil)
+            }
             if let now, let due = state.due, now < due, !state.hasEnded {
-                guard !state.isTimerSet else { return .nothing }
-                state.isTimerSet = true
-                return .wait(until: due)
+                defer { state.isTimerSet = true }
+                return (nil, nil, state.isTimerSet ? nil : due)
             }
             state.continuation = nil
             if let pace, let now { state.due = now + pace.interval }
-            return .resume(continuation, state.take())
+            return (continuation, state.take(), nil)
         }
-        switch step {
-        case .nothing: break
-        case .resume(let continuation, let element): continuation.resume(returning: element)
-        case .wait(let due):
-            _ = pace?.clock.wake(at: due) { [weak self] in
-                self?.state.withLock { $0.isTimerSet = false }
-                self?.give()
-            }
+        continuation?.resume(returning: element)
+        guard let due else { return }
+        _ = pace?.clock.wake(at: due) { [weak self] in
+            self?.state.withLock { $0.isTimerSet = false }
+            self?.give()
         }
     }
 }

@@ -8,13 +8,12 @@ protocol ExecutorMember: AnyObject, Sendable {
 
 /// Runs callbacks, decoders and builders of one manager's operations, or the disk operations of all downloads.
 ///
-/// The pool adds workers (threads) while the existing ones block. A member is queued once, with all the code it has to
-/// run. A worker dequeues the member, runs that code in order and dequeues the next member. One worker suffices for
-/// brief code, and one wake-up for many members is cheap. `ExecutorClock` ticks every two milliseconds while members
-/// wait. If no member was dequeued during the last two ticks, the workers are assumed to block, and their number
-/// doubles. If members wait but some were dequeued, one worker is added, up to the number of cores. Blocking code
-/// therefore delays other members by about four milliseconds, until `WorkerLimit` allows no more workers. With a
-/// shorter time, workers that only wait for a core would also count as blocked.
+/// A member is queued once, with all the code it has to run. A worker (thread) dequeues the member, runs that code in
+/// order and dequeues the next member. One worker suffices for brief code, and one wake-up for many members is cheap.
+/// `ExecutorClock` ticks every two milliseconds while members wait. If no member was dequeued during the last two
+/// ticks, the workers are assumed to block, and their number doubles. If some were dequeued, one worker is added, up to
+/// the number of cores. Blocking code therefore delays other members by about four milliseconds, until `WorkerLimit`
+/// allows no more workers. With a shorter time, workers that only wait for a core would also count as blocked.
 final class ExecutorPool: Sendable {
     private struct State {
         var waiting: [(any ExecutorMember)?] = []
@@ -117,15 +116,15 @@ final class ExecutorPool: Sendable {
     }
 
     func submit(_ member: any ExecutorMember, isFirst: Bool = false) {
-        let (queues, ticks) = state.withLock { state -> ([DispatchQueue], Bool) in
+        let (queue, ticks) = state.withLock { state -> (DispatchQueue?, Bool) in
             state.add(member, isFirst: isFirst)
-            if state.workers == 0 { return (state.makeWorkers(1), false) }
-            guard !state.isTicking else { return ([], false) }
+            if state.workers == 0 { return (state.makeWorkers(1).first, false) }
+            guard !state.isTicking else { return (nil, false) }
             (state.isTicking, state.quietTicks) = (true, 0)
             (state.stillTicks, state.dequeuedAtLastTick) = (0, state.dequeuedCount)
-            return ([], true)
+            return (nil, true)
         }
-        for queue in queues { WakeUps.perform { self.work(on: queue) } }
+        if let queue { WakeUps.perform { self.work(on: queue) } }
         if ticks { ExecutorClock.shared.begin(self) }
     }
 
@@ -212,7 +211,6 @@ struct ExecutorWork {
     private var pending: [@Sendable () -> Void] = []
     private var isQueued = false
 
-    /// Returns whether the member has to be queued.
     mutating func add(_ piece: @escaping @Sendable () -> Void) -> Bool {
         put(piece)
         defer { isQueued = true }
@@ -244,7 +242,6 @@ struct ThreadObject<Value: AnyObject>: Sendable {
         self.key = result == 0 ? key : nil
     }
 
-    /// The object of this thread; nil if it cannot be stored.
     func value(_ make: () -> Value) -> Value? {
         guard let key else { return nil }
         if let known = pthread_getspecific(key) { return Unmanaged<Value>.fromOpaque(known).takeUnretainedValue() }

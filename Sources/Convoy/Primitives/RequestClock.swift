@@ -4,8 +4,8 @@ import Foundation
 
 /// The clock for a manager's waits: back-off, deadlines, host back-offs, rate limits.
 ///
-/// It is the system's clock unless you set ``RequestManager/Configuration/clock``. A test moves the `VirtualClock` of
-/// `ConvoyTesting`, so that it can test retries and deadlines without waiting.
+/// It is the system's clock unless you set ``RequestManager/Configuration/clock``: tests of retries and deadlines move
+/// the `VirtualClock` of `ConvoyTesting` instead of waiting.
 ///
 /// ## Concurrency
 /// Every member is called from any thread. ``now`` and ``date`` are called often and must not call the manager.
@@ -14,21 +14,16 @@ public protocol RequestClock: AnyObject, Sendable {
     var now: ContinuousClock.Instant { get }
     /// The calendar date, for header fields that contain one.
     var date: Date { get }
-    /// Makes a timer with the work and fires it at a moment, or soon if the moment has passed.
+    /// Makes a timer with the work and fires it at a moment, or soon if the moment has passed, but not in this call.
     ///
-    /// The timer never fires within this call.
-    ///
-    /// A virtual clock may fire a due timer at its next move.
-    ///
-    /// The work is brief and may run on any thread. A clock must not run the work of two timers at the same time.
+    /// The work is brief and may run on any thread, but never at the same time as that of another timer. A virtual
+    /// clock may fire a due timer at its next move.
     ///
     /// - Returns: the timer, which the caller may cancel.
     func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer
 }
 
-/// The system's clock.
-///
-/// The clock uses one timer source for all timers.
+/// The system's clock, with one timer source for all timers.
 ///
 /// ## Topics
 /// - ``shared``
@@ -75,8 +70,6 @@ public final class SystemClock: RequestClock {
         return timer
     }
 
-    /// Fires due timers, and sets the source for the next timer.
-    ///
     /// - Thread: the clock's queue.
     private func fire() {
         while let timer = state.withLock({ $0.timers.takeDue(.now) }) { timer.fire() }
@@ -101,7 +94,7 @@ struct TimerQueue {
         let timer: ClockTimer
 
         static func < (left: Entry, right: Entry) -> Bool {
-            left.instant != right.instant ? left.instant < right.instant : left.number < right.number
+            (left.instant, left.number) < (right.instant, right.number)
         }
 
         static func == (left: Entry, right: Entry) -> Bool { left.number == right.number }
@@ -113,7 +106,6 @@ struct TimerQueue {
 
     var next: ContinuousClock.Instant? { entries.first?.instant }
 
-    /// - Complexity: O(log *n*) amortised.
     mutating func insert(_ timer: ClockTimer, at instant: ContinuousClock.Instant) {
         if entries.count >= 2 * countAfterSweep {
             entries.removeAll { $0.timer.isOver }
@@ -132,87 +124,91 @@ struct TimerQueue {
 /// Work that a ``RequestClock`` runs at a moment, unless it is cancelled.
 ///
 /// ## Concurrency
-/// Use a timer from any thread. If two threads fire or cancel the timer, only the first call has an effect.
+/// Use a timer from any thread. Only the first call of ``fire()`` or ``cancel()`` has an effect.
 public final class ClockTimer: Sendable {
-    private let work: Locked<(@Sendable () -> Void)?>
-    private let endsSomething = Locked(false)
+    private let state: Locked<(work: (@Sendable () -> Void)?, isDeadline: Bool)>
 
     /// Makes a timer with the work that it runs when a clock fires it.
-    public init(_ work: @escaping @Sendable () -> Void) { self.work = Locked(work) }
+    public init(_ work: @escaping @Sendable () -> Void) { state = Locked((work, false)) }
 
-    /// Runs the work.
-    ///
-    /// A second call, or a call after `cancel()`, has no effect.
+    /// Runs the work, unless it has run or was cancelled.
     public func fire() { take()?() }
 
     /// Releases the work without running it.
     public func cancel() { withExtendedLifetime(take()) {} }
 
     /// Whether the timer has fired or was cancelled.
-    public var isOver: Bool { work.withLock { $0 == nil } }
+    public var isOver: Bool { state.withLock { $0.work == nil } }
 
     /// Whether the timer is the deadline of an operation.
-    package var isDeadline: Bool { endsSomething.withLock { $0 } }
+    package var isDeadline: Bool { state.withLock { $0.isDeadline } }
 
-    func noteDeadline() { endsSomething.withLock { $0 = true } }
+    func noteDeadline() { state.withLock { $0.isDeadline = true } }
 
     private func take() -> (@Sendable () -> Void)? {
-        work.withLock { work in
-            defer { work = nil }
-            return work
+        state.withLock { state in
+            defer { state.work = nil }
+            return state.work
         }
     }
 }
 
-// The owner guards the slot with a lock. A ``Move`` then sets or cancels the timer outside the lock.
-struct TimerSlot {
-    struct Move {
-        fileprivate let old: ClockTimer?
-        fileprivate let due: ContinuousClock.Instant?
-        fileprivate let number: UInt64
+/// A state with its lock, and the timer for the next moment at which the state has something to do.
+final class TimedState<State>: Sendable {
+    private struct Timed {
+        var state: State
+        var due: ContinuousClock.Instant?
+        var number: UInt64 = 0
+        var timer: ClockTimer?
     }
 
-    private var due: ContinuousClock.Instant?
-    private var number: UInt64 = 0
-    private var timer: ClockTimer?
+    private let clock: any RequestClock
+    private let timed: Locked<Timed>
 
-    // Nil for never. Returns the work to do outside the lock; nil if the moment is the same as before.
-    mutating func move(to instant: ContinuousClock.Instant?) -> Move? {
-        guard instant != due else { return nil }
-        number += 1
-        defer { (due, timer) = (instant, nil) }
-        return Move(old: timer, due: instant, number: number)
+    init(_ state: @autoclosure () -> State, clock: any RequestClock) {
+        self.clock = clock
+        timed = Locked(Timed(state: state()))
     }
 
-    /// Returns false if `move(to:)` has replaced that timer; the caller then ignores it.
-    mutating func fired(_ numberOfFired: UInt64) -> Bool {
-        guard numberOfFired == number, due != nil else { return false }
-        (due, timer) = (nil, nil)
-        return true
-    }
+    func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result { timed.withLock { body(&$0.state) } }
 
-    /// Returns false if `move(to:)` has replaced the timer, or if it has fired.
-    fileprivate mutating func keep(_ made: ClockTimer, _ numberOfMade: UInt64) -> Bool {
-        guard numberOfMade == number, due != nil else { return false }
-        timer = made
-        return true
+    // `body` returns the next moment too, or nil. At that moment `wake` is called without the lock, on the clock's
+    // queue, unless a later change returns another moment.
+    func change<Result: Sendable>(
+        wake: @escaping @Sendable () -> Void, _ body: (inout State) -> (Result, due: ContinuousClock.Instant?)
+    ) -> Result {
+        let (result, next, old) = timed.withLock {
+            timed -> (Result, (due: ContinuousClock.Instant, number: UInt64)?, ClockTimer?) in
+            let (result, due) = body(&timed.state)
+            guard due != timed.due else { return (result, nil, nil) }
+            timed.number += 1
+            defer { (timed.due, timed.timer) = (due, nil) }
+            return (result, due.map { ($0, timed.number) }, timed.timer)
+        }
+        old?.cancel()
+        guard let next else { return result }
+        // True for the last change, until its timer has fired.
+        let isCurrent = { @Sendable (timed: Timed) in timed.number == next.number && timed.due != nil }
+        let timer = clock.wake(at: next.due) { [weak self] in
+            let isDue = self?.timed.withLock { timed in
+                defer { if isCurrent(timed) { (timed.due, timed.timer) = (nil, nil) } }
+                return isCurrent(timed)
+            }
+            if isDue == true { wake() }
+        }
+        let isKept = timed.withLock { timed in
+            if isCurrent(timed) { timed.timer = timer }
+            return isCurrent(timed)
+        }
+        if !isKept { timer.cancel() }
+        return result
     }
 }
 
-extension TimerSlot.Move {
-    /// Cancels the old timer, and sets a new one if there is a next moment.
-    ///
-    /// - Parameters:
-    ///   - withSlot: accesses the slot under its lock.
-    ///   - work: runs on the clock's queue, with a number for ``TimerSlot/fired(_:)``.
-    func perform(
-        on clock: any RequestClock, withSlot: ((inout TimerSlot) -> Bool) -> Bool,
-        _ work: @escaping @Sendable (UInt64) -> Void
-    ) {
-        old?.cancel()
-        guard let due else { return }
-        let timer = clock.wake(at: due) { [number] in work(number) }
-        if !withSlot({ $0.keep(timer, number) }) { timer.cancel() }
+extension Int64 {
+    func saturatingSum(_ other: Int64) -> Int64 {
+        let (sum, overflows) = addingReportingOverflow(other)
+        return overflows ? (other > 0 ? .max : .min) : sum
     }
 }
 

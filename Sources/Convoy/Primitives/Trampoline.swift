@@ -5,24 +5,15 @@ import Foundation
 enum Trampoline {
     private final class Pending {
         var work: [(() -> Void)?] = []
-        var objects: [AnyObject?] = []
 
         func run() {
-            var (nextWork, nextObject) = (0, 0)
-            while nextWork < work.count || nextObject < objects.count {
-                if nextObject < objects.count {
-                    // The object is released at the end of this iteration. Its release may append further objects to
-                    // the list. So the object is first moved out of the list.
-                    let object = objects[nextObject]
-                    objects[nextObject] = nil
-                    nextObject += 1
-                    withExtendedLifetime(object) {}
-                } else {
-                    let next = work[nextWork]
-                    work[nextWork] = nil
-                    nextWork += 1
-                    next?()
-                }
+            var next = 0
+            while next < work.count {
+                // May append further work. Moved out of the list, so that what it holds is released before the next.
+                let piece = work[next]
+                work[next] = nil
+                next += 1
+                piece?()
             }
         }
     }
@@ -30,16 +21,14 @@ enum Trampoline {
     private static let current = ThreadSlot<Pending>()
 
     /// If `run` or `release` is in progress on the same thread, that call runs the work later, in order.
-    static func run(_ work: @escaping () -> Void) {
-        begin { $0.work.append(work) }
-    }
+    static func run(_ work: @escaping () -> Void) { begin { $0.work.append(work) } }
 
     // If `run` or `release` is in progress on the same thread, that call releases the objects later, in order.
     // `objects` is empty afterwards, so that the trampoline owns the last reference.
     static func release(_ objects: inout [AnyObject]) {
         guard !objects.isEmpty else { return }
         begin { pending in
-            for object in objects { pending.objects.append(object) }
+            for object in objects { pending.work.append { withExtendedLifetime(object) {} } }
             objects = []
         }
     }

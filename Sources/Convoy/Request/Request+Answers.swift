@@ -56,9 +56,7 @@ extension Request {
     /// Linux it may reject such a body.
     public func keepingUnknownCodings() -> Self { changed { $0.policies.keepsUnknownCodings = true } }
 
-    /// The same request for its status and header fields only.
-    ///
-    /// The body is received and discarded.
+    /// The same request for its status and header fields only; the body is received and discarded.
     public func ignoringBody() -> Request<Void> { ignoringBody(returning: ()) }
 
     /// Unlike with ``map(_:)``, no user code makes the output, so the transport's thread can finish the request.

@@ -25,8 +25,8 @@ extension Request {
     /// `.badResponse`, and on Linux an unknown coding fails too.
     ///
     /// ``decodingFile()``, or the request's own `Accept-Encoding`, accepts codings and decodes them. A body with a
-    /// coding that Convoy cannot decode is still stored as it was sent. Such a download always starts over. A download with its own `Range` or condition also starts over, as does any request
-    /// other than a GET without a body.
+    /// coding that Convoy cannot decode is still stored as it was sent. Such a download always starts over. A download
+    /// with its own `Range` or condition also starts over, as does any request other than a GET without a body.
     ///
     /// - Parameters:
     ///   - file: a file URL. Its directory must exist, because Convoy creates none.
@@ -73,9 +73,8 @@ extension Request {
 
     /// The same request, but it accepts content codings and decodes the body before writing it to a file.
     ///
-    /// The modifier has no effect for other destinations, whose bodies are decoded anyway.
-    ///
-    /// A decoded download cannot be resumed, and is never split into segments.
+    /// The modifier has no effect for other destinations, whose bodies are decoded anyway. A decoded download cannot be
+    /// resumed, and is never split into segments.
     public func decodingFile() -> Self { changed { $0.policies.decodesFile = true } }
 
     // A file of another size fails with `.integrityFailed`; nil means any size. No effect for other destinations.

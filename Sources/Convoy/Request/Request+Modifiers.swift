@@ -42,24 +42,16 @@ extension Request {
         }
     }
 
-    /// Sets `Authorization: Bearer …` (RFC 6750).
-    ///
-    /// The token is never shown in descriptions or logs.
+    /// Sets `Authorization: Bearer …` (RFC 6750); the token is never shown in descriptions or logs.
     public func bearer(_ token: String) -> Self { header("Authorization", "Bearer \(token)") }
 
-    /// Appends query items to those of the URL, percent-encoded in UTF-8.
-    ///
-    /// A space becomes `%20`, a plus `%2B`.
+    /// Appends query items to those of the URL, percent-encoded in UTF-8: a space becomes `%20`, a plus `%2B`.
     public func query(_ items: [URLQueryItem]) -> Self { changed { $0.query += items.map(\.percentEncoded) } }
 
-    /// Appends one query item.
-    ///
-    /// A nil value results in a name without `=`.
+    /// Appends one query item; a nil value results in a name without `=`.
     public func query(_ name: String, _ value: String?) -> Self { query([URLQueryItem(name: name, value: value)]) }
 
-    /// Appends one query item with a number or another value that converts to text.
-    ///
-    /// A nil value results in a name without `=`.
+    /// Appends one query item with a number or another value that converts to text; nil is a name without `=`.
     @_disfavoredOverload
     public func query<Value: LosslessStringConvertible>(_ name: String, _ value: Value?) -> Self {
         query(name, value.map { String($0) })
@@ -76,17 +68,15 @@ extension Request {
 
     /// Sets the maximum time without a sent or received byte, after which the attempt fails with `.timedOut`.
     ///
-    /// By default the manager's timeout applies: 60 seconds, unless its configuration has another value.
-    ///
-    /// URLSession on Linux counts whole seconds, so the time is rounded up there.
+    /// By default the manager's timeout applies: 60 seconds, unless its configuration has another value. URLSession on
+    /// Linux counts whole seconds, so the time is rounded up there.
     public func idleTimeout(_ timeout: Duration) -> Self { changed { $0.policies.idleTimeout = timeout } }
 
     /// Sets the maximum time of one attempt, from the start of its transfer to its last byte.
     ///
-    /// By default the manager's limit applies. A manager has none unless its configuration sets one.
-    ///
-    /// Suspended time is included. The attempt ends with `.timedOut`, so a retry may follow. The URLSession transport
-    /// has no such limit and rejects the request with `.invalidRequest`.
+    /// By default the manager's limit applies. A manager has none unless its configuration sets one. Suspended time is
+    /// included. The attempt ends with `.timedOut`, so a retry may follow. The URLSession transport has no such limit
+    /// and rejects the request with `.invalidRequest`.
     public func attemptTimeout(_ timeout: Duration?) -> Self { changed { $0.policies.attemptTimeout = .some(timeout) } }
 
     /// Sets the maximum size of a body for every destination: memory, a file, a stream, chunks, lines, events, or

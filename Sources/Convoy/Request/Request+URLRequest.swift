@@ -29,9 +29,7 @@ extension Request where Output == Data {
 }
 
 extension Request where Output == Void {
-    /// Makes a request from a `URLRequest`.
-    ///
-    /// The body of the response is discarded.
+    /// Makes a request from a `URLRequest`; the body of the response is discarded.
     public init(_ request: URLRequest) {
         self.init(method: HTTPMethod(rawValue: request.httpMethod ?? "GET"), url: request.urlText)
         core.take(request)

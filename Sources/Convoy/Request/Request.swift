@@ -80,9 +80,7 @@ public struct Request<Output: Sendable>: Sendable {
 
     /// The request method.
     public var method: HTTPMethod { core.method }
-    /// The URL, possibly relative, without the items of ``query(_:)``.
-    ///
-    /// Nil when the given string was not a URL.
+    /// The URL, possibly relative, without the items of ``query(_:)``; nil when the given string was not a URL.
     public var url: URL? { core.url }
     /// The header fields.
     public var headerFields: HeaderFields { core.headerFields }
@@ -95,6 +93,9 @@ public struct Request<Output: Sendable>: Sendable {
     public var tags: Set<String> { core.tags }
     /// The queue priority.
     public var priority: Operation.QueuePriority { core.priority }
+
+    /// If true, storing the request keeps alive only the caller's data, a decoder and a value to encode as JSON.
+    var isValue: Bool { !decodesByFunction && core.isValue }
 }
 
 extension Request: CustomStringConvertible, CustomReflectable {
@@ -109,31 +110,8 @@ typealias BodyDecoder<Output> = @Sendable (_ body: ReceivedBody, _ head: Respons
 
 typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead) throws -> any Error
 
-extension Request {
-    /// If true, storing the request keeps alive only the caller's data, a decoder and a value to encode as JSON.
-    var isValue: Bool { !decodesByFunction && core.isValue }
-}
-
-extension RequestCore {
-    fileprivate var isValue: Bool {
-        switch destination {
-        case .memory, .nowhere, .file: break
-        case .segment, .stream, .chunks: return false
-        }
-        switch body {
-        case nil, .data, .file, .json: break
-        case .stream, .multipart: return false
-        }
-        guard let policies = policyBox?.policies else { return true }
-        return policies.interceptors.isEmpty && policies.redirects?.onRedirect == nil && !policies.refusesByFunction
-            && policies.userInfo.isEmpty
-    }
-}
-
 extension Request where Output == Void {
-    /// Describes a request for status and header fields only.
-    ///
-    /// The body of the response is received and discarded.
+    /// Describes a request for status and header fields only, whose response body is received and discarded.
     ///
     /// - Parameters:
     ///   - method: the request method.
@@ -146,43 +124,31 @@ extension Request where Output == Void {
     @_disfavoredOverload
     public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
 
-    /// A DELETE request.
-    ///
-    /// The body of the response is discarded.
+    /// A DELETE request whose response body is discarded.
     @_disfavoredOverload
     public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
 
-    /// A POST request whose response body is discarded.
-    ///
-    /// Set the request's body with ``body(_:contentType:)-(Data,_)``.
+    /// A POST request whose response body is discarded; give it a body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
-    /// A POST request with a JSON body.
-    ///
-    /// The body of the response is discarded.
+    /// A POST request with a JSON body, whose response body is discarded.
     @_disfavoredOverload
     public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .post, url: url).json(json)
     }
 
-    /// A PUT request whose response body is discarded.
-    ///
-    /// Set the request's body with ``body(_:contentType:)-(Data,_)``.
+    /// A PUT request whose response body is discarded; give it a body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
-    /// A PUT request with a JSON body.
-    ///
-    /// The body of the response is discarded.
+    /// A PUT request with a JSON body, whose response body is discarded.
     @_disfavoredOverload
     public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .put, url: url).json(json)
     }
 
-    /// A PATCH request with a JSON body.
-    ///
-    /// The body of the response is discarded.
+    /// A PATCH request with a JSON body, whose response body is discarded.
     @_disfavoredOverload
     public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
         Self(method: .patch, url: url).json(json)
@@ -200,9 +166,7 @@ extension Request where Output == Data {
     /// A DELETE request for the raw body of its response.
     public static func delete(_ url: some RequestURL) -> Self { Self(method: .delete, url: url) }
 
-    /// A POST request for the raw body of its response.
-    ///
-    /// Set the request's body with ``body(_:contentType:)-(Data,_)``.
+    /// A POST request for the raw body of its response; give it a body with ``body(_:contentType:)-(Data,_)``.
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
     /// A POST request with a JSON body, for the raw body of its response.
@@ -210,9 +174,7 @@ extension Request where Output == Data {
         Self(method: .post, url: url).json(json)
     }
 
-    /// A PUT request for the raw body of its response.
-    ///
-    /// Set the request's body with ``body(_:contentType:)-(Data,_)``.
+    /// A PUT request for the raw body of its response; give it a body with ``body(_:contentType:)-(Data,_)``.
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
     /// A PUT request with a JSON body, for the raw body of its response.

@@ -86,6 +86,26 @@ struct RequestCore: Sendable {
 extension RequestCore {
     var summary: RequestSummary { RequestSummary(method: method, url: url) }
 
+    var answerRules: AnswerRules {
+        AnswerRules(method: method, destination: destination, policyBox: policyBox, decodesAtOnce: decodesAtOnce)
+    }
+
+    func bodyLimit(_ defaults: RequestDefaults) -> Int64? { answerRules.bodyLimit(defaults) }
+
+    var isValue: Bool {
+        switch destination {
+        case .memory, .nowhere, .file: break
+        case .segment, .stream, .chunks: return false
+        }
+        switch body {
+        case nil, .data, .file, .json: break
+        case .stream, .multipart: return false
+        }
+        guard let policies = policyBox?.policies else { return true }
+        return policies.interceptors.isEmpty && policies.redirects?.onRedirect == nil && !policies.refusesByFunction
+            && policies.userInfo.isEmpty
+    }
+
     /// - Parameter encoder: nil for a plain `JSONEncoder`.
     /// - Thread: the calling thread runs the caller's `encode(to:)`, so it must hold no lock.
     func encoded(by encoder: JSONEncoder?) -> RequestCore {
@@ -108,15 +128,6 @@ extension RequestCore {
 extension RequestCore: CustomReflectable {
     /// A mirror of the summary only, because a reflection of the properties would show secrets.
     var customMirror: Mirror { Mirror(self, children: ["request": summary.description]) }
-}
-
-extension RequestCore {
-    var answerRules: AnswerRules {
-        AnswerRules(
-            method: method, destination: destination, policyBox: policyBox, decodesAtOnce: decodesAtOnce)
-    }
-
-    func bodyLimit(_ defaults: RequestDefaults) -> Int64? { answerRules.bodyLimit(defaults) }
 }
 
 extension URL {

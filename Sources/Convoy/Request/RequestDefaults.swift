@@ -36,20 +36,11 @@ final class RequestDefaults: Sendable {
         self.deadline = deadline
         self.maxBodyBytes = maxBodyBytes
         self.acceptableStatusCodes = acceptableStatusCodes
+        let times = [("idle timeout", idleTimeout), ("attempt timeout", attemptTimeout), ("deadline", deadline)]
         self.defect =
-            if let defect = defect ?? headerFields.defect {
-                defect
-            } else if idleTimeout <= .zero {
-                "the manager's idle timeout is not positive"
-            } else if let attemptTimeout, attemptTimeout <= .zero {
-                "the manager's attempt timeout is not positive"
-            } else if let deadline, deadline <= .zero {
-                "the manager's deadline is not positive"
-            } else if let maxBodyBytes, maxBodyBytes < 0 {
-                "the manager's body size limit is negative"
-            } else {
-                nil
-            }
+            defect ?? headerFields.defect
+            ?? times.first { $1.map { $0 <= .zero } ?? false }.map { "the manager's \($0.0) is not positive" }
+            ?? (maxBodyBytes.map { $0 < 0 } == true ? "the manager's body size limit is negative" : nil)
     }
 
     /// An empty URL is the base itself, without its fragment (RFC 3986, section 5.2.2).
@@ -94,38 +85,25 @@ extension RequestCore {
         policies.omittedHeaderFields.formUnion(
             defaults.headerFields.filter(\.isBoundToOrigin).map { $0.name.lowercased() })
     }
-}
 
-extension URL {
-    fileprivate var endingWithSlash: URL {
-        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true),
-            !components.percentEncodedPath.hasSuffix("/")
-        else { return self }
-        components.percentEncodedPath += "/"
-        return components.url ?? self
-    }
-}
-
-extension RequestCore {
     /// Throws `.invalidRequest` with the reason.
     func prepared(_ defaults: RequestDefaults) throws(RequestError) -> PreparedRequest {
-        if let defect = defaults.defect ?? findDefectBesideURL() { throw PreparedRequest.refusal(defect, summary) }
+        func refusal(_ reason: String) -> RequestError { PreparedRequest.refusal(reason, summary) }
+        if let defect = defaults.defect ?? findDefectBesideURL() { throw refusal(defect) }
         if policyBox?.policies.cache?.policy == .onlyCache, !defaults.hasCache {
-            throw PreparedRequest.refusal(
-                "its policy allows only cached responses, but its manager has no cache", summary)
+            throw refusal("its policy allows only cached responses, but its manager has no cache")
         }
-        guard let given = url else { throw PreparedRequest.refusal("the request has no URL", summary) }
+        guard let given = url else { throw refusal("the request has no URL") }
         var url = given
         // `sharedOrigin` recognizes common absolute URLs without Foundation, which parses all other URLs more slowly.
         let origin = given.sharedOrigin
         if origin == nil, given.scheme == nil {
             guard let baseURL = defaults.baseURL else {
                 let shown = given.relativeString.isEmpty ? "\"\"" : given.redactedString
-                throw PreparedRequest.refusal("the URL \(shown) is relative, but the manager has no base URL", summary)
+                throw refusal("the URL \(shown) is relative, but the manager has no base URL")
             }
             guard let resolved = defaults.resolved(given) else {
-                throw PreparedRequest.refusal(
-                    "the URL \(given.redactedString) cannot be resolved against the base URL", summary)
+                throw refusal("the URL \(given.redactedString) cannot be resolved against the base URL")
             }
             url = resolved
             // The query of the base URL precedes the request's query. If the request's URL names a host
@@ -137,21 +115,18 @@ extension RequestCore {
         }
         let hostKey: String
         switch origin.map({ .success($0) }) ?? url.origin {
+        case .success(let key): hostKey = key
         case .failure(let defect):
             let reference = URLReference(given.relativeString)
             let looksRelative = reference.scheme != nil && reference.authority == nil && !reference.path.hasPrefix("/")
-            guard looksRelative, defaults.baseURL != nil else {
-                throw PreparedRequest.refusal(defect.reason, summary)
-            }
+            guard looksRelative, defaults.baseURL != nil else { throw refusal(defect.reason) }
             // The first segment of a relative reference must not contain a colon (RFC 3986, section 4.2).
-            throw PreparedRequest.refusal(
-                "\(defect.reason); if it is relative to the base URL, write ./\(given.redactedString)", summary)
-        case .success(let key): hostKey = key
+            throw refusal("\(defect.reason); if it is relative to the base URL, write ./\(given.redactedString)")
         }
         if !query.isEmpty {
             let earlier = url.query(percentEncoded: true).map { $0.isEmpty ? [] : [$0] } ?? []
             guard let extended = url.withQuery(earlier + query) else {
-                throw PreparedRequest.refusal("the query parameters cannot be added to the URL", summary)
+                throw refusal("the query parameters cannot be added to the URL")
             }
             url = extended
         }
@@ -176,6 +151,14 @@ extension PreparedRequest {
 }
 
 extension URL {
+    fileprivate var endingWithSlash: URL {
+        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true),
+            !components.percentEncodedPath.hasSuffix("/")
+        else { return self }
+        components.percentEncodedPath += "/"
+        return components.url ?? self
+    }
+
     fileprivate func withQuery(_ pairs: [String]) -> URL? {
         guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }
         components.percentEncodedQuery = pairs.joined(separator: "&")

@@ -43,6 +43,14 @@ struct RequestPolicies: Sendable {
     var qualityOfService: QualityOfService?
     var cache: CacheOptions?
     var userInfo: [String: any Sendable] = [:]
+
+    var paceDefect: String? {
+        if let maxBytesPerSecond, maxBytesPerSecond <= 0 { return "the rate limit is not positive" }
+        guard let minimumSpeed else { return nil }
+        if minimumSpeed.bytesPerSecond <= 0 { return "the minimum speed is not positive" }
+        if minimumSpeed.duration <= .zero { return "the time of the minimum speed is not positive" }
+        return nil
+    }
 }
 
 extension Request {
@@ -60,9 +68,8 @@ extension Request {
     /// After that time the request fails with `.deadlineExceeded`, and the message says what took the time. If a retry
     /// would start after the deadline, the request fails at once with the error of the last attempt. The time starts
     /// when the manager receives the operation, or when you start the operation yourself. For a link of a chain, the
-    /// time starts when the link's request has been built.
-    ///
-    /// Nil means no deadline, even if ``RequestManager/Configuration/deadline`` sets one.
+    /// time starts when the link's request has been built. Nil means no deadline, even if
+    /// ``RequestManager/Configuration/deadline`` sets one.
     public func deadline(_ deadline: Duration?) -> Self { changed { $0.policies.deadline = .some(deadline) } }
 
     /// Limits a link of a chain by the deadline of the operation whose result the link was built from.
@@ -101,9 +108,7 @@ extension Request {
     ///
     /// Each request has its own deadline. It can be cancelled separately, and cancelling the last one ends the
     /// transfer. The transfer has the highest priority among its requests. The first request determines the policies
-    /// for redirects and retries.
-    ///
-    /// Each request reports progress, and decodes the body itself.
+    /// for redirects and retries. Each request reports progress, and decodes the body itself.
     public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
 
     /// Mutual exclusion: at most one request of this name runs at a time in a manager.
@@ -126,9 +131,7 @@ extension Request {
 
     /// Attaches a value to the request, for its operation's ``AnyRequestOperation/userInfo``.
     ///
-    /// Nil removes the value.
-    ///
-    /// The value is never sent, nor shown in descriptions and logs.
+    /// Nil removes the value. The value is never sent, nor shown in descriptions and logs.
     public func userInfo(_ key: String, _ value: (any Sendable)?) -> Self {
         changed { $0.policies.userInfo[key] = value }
     }
@@ -158,9 +161,8 @@ extension Request {
 
     /// Sets how long a stored response may be stale and still be used without validation.
     ///
-    /// Nil, the default, allows only the staleness that the response itself allows.
-    ///
-    /// A response that forbids stale use (`must-revalidate`, `no-cache`) is still validated.
+    /// Nil, the default, allows only the staleness that the response itself allows. A response that forbids stale use
+    /// (`must-revalidate`, `no-cache`) is still validated.
     public func maxCacheStaleness(_ staleness: Duration?) -> Self { changedCache { $0.maxStaleness = staleness } }
 
     package var cacheOptions: CacheOptions? { core.policyBox?.policies.cache }
@@ -182,9 +184,7 @@ extension Request {
     /// The limit pauses the transfer. During a pause, the operating system receives further bytes until its socket
     /// buffers are full. The idle timeout and ``minimumSpeed(bytesPerSecond:over:)`` do not run during a pause, but
     /// ``attemptTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share the limit. If requests share
-    /// a transfer (``coalesced()``), the limit of the first request is used.
-    ///
-    /// A later call replaces the limit.
+    /// a transfer (``coalesced()``), the limit of the first request is used. A later call replaces the limit.
     ///
     /// - Parameter limit: bytes per second. Zero or less fails the request with `.invalidRequest`.
     /// - Errors: `.invalidRequest`, before anything is sent, with a transport that cannot pause: URLSession on Linux.
@@ -203,13 +203,11 @@ extension Request {
 
     /// Sets the minimum speed of the body.
     ///
-    /// By default only the idle timeout ends a slow transfer.
-    ///
-    /// An attempt that receives fewer bytes within the duration ends with `.timedOut`, and the message says how many
-    /// bytes arrived. A retry or a resumed download follows if the request allows it. The duration is measured in
-    /// consecutive windows, which begin when the head of the response arrives. A stalled transfer therefore ends after
-    /// one to two windows. Time does not count while the operation is suspended, while its reader or the disk is slow,
-    /// or while a rate limit pauses the transfer.
+    /// By default only the idle timeout ends a slow transfer. An attempt that receives fewer bytes within the duration
+    /// ends with `.timedOut`, and the message says how many bytes arrived. A retry or a resumed download follows if the
+    /// request allows it. The duration is measured in consecutive windows, which begin when the head of the response
+    /// arrives. A stalled transfer therefore ends after one to two windows. Time does not count while the operation is
+    /// suspended, while its reader or the disk is slow, or while a rate limit pauses the transfer.
     ///
     /// A later call replaces the values. If requests share a transfer (``coalesced()``), the values of the first
     /// request are used.
@@ -222,16 +220,6 @@ extension Request {
         changed {
             $0.policies.minimumSpeed = MinimumSpeed(bytesPerSecond: bytesPerSecond, duration: duration)
         }
-    }
-}
-
-extension RequestPolicies {
-    var paceDefect: String? {
-        if let maxBytesPerSecond, maxBytesPerSecond <= 0 { return "the rate limit is not positive" }
-        guard let minimumSpeed else { return nil }
-        if minimumSpeed.bytesPerSecond <= 0 { return "the minimum speed is not positive" }
-        if minimumSpeed.duration <= .zero { return "the time of the minimum speed is not positive" }
-        return nil
     }
 }
 

@@ -3,11 +3,8 @@ import CoreFoundation
 import Foundation
 
 enum ResponseDecoding {
-    /// Decodes to raw bytes for `Data`, text for `String`, and JSON for all other types.
-    ///
-    /// With an `Optional` type, an empty body is decoded to nil.
-    ///
-    /// - Parameter decoder: the decoder for JSON; nil for a plain `JSONDecoder`.
+    // Raw bytes for `Data`, text for `String`, and JSON for all other types. With an `Optional` type, an empty body is
+    // decoded to nil.
     static func standard<Output: Decodable & Sendable>(
         _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder?
     ) throws -> Output {
@@ -25,19 +22,12 @@ enum ResponseDecoding {
 
     private static func make<Optional: ExpressibleByNilLiteral>(_: Optional.Type) -> Optional { nil }
 
-    /// Decodes text by its byte order mark.
-    ///
-    /// Without a mark, the charset of the content type is used. Text is decoded as UTF-8 if it has no charset. The same
-    /// holds for valid UTF-8 whose charset is unknown or wrong.
+    // By its byte order mark, or else by the charset of the content type. Text is decoded as UTF-8 if it has no charset.
+    // The same holds for valid UTF-8 whose charset is unknown or wrong.
     static func text(_ body: Data, _ head: ResponseHead) throws -> String {
-        if body.starts(with: [0xEF, 0xBB, 0xBF]) {
-            return try text(body.dropFirst(3), as: .utf8, named: "UTF-8")
-        }
-        if body.starts(with: [0xFF, 0xFE, 0, 0]) || body.starts(with: [0, 0, 0xFE, 0xFF]) {
-            return try text(body, as: .utf32, named: "UTF-32")
-        }
-        if body.starts(with: [0xFF, 0xFE]) || body.starts(with: [0xFE, 0xFF]) {
-            return try text(body, as: .utf16, named: "UTF-16")
+        if let (encoding, name, rest) = marked(body) {
+            guard let text = string(rest, encoding) else { throw TextError(reason: "its bytes are not valid \(name)") }
+            return text
         }
         let name = head.headerFields["Content-Type"]?.parameter("charset")
         let encoding = name.map(encoding(named:)) ?? .utf8
@@ -49,14 +39,20 @@ enum ResponseDecoding {
         throw TextError(reason: "its bytes are not valid \(name ?? "UTF-8")")
     }
 
-    private static func text(_ body: Data, as encoding: String.Encoding, named name: String) throws -> String {
-        guard let text = string(body, encoding) else { throw TextError(reason: "its bytes are not valid \(name)") }
-        return text
+    private static let marks: [(bytes: [UInt8], encoding: String.Encoding, name: String)] = [
+        ([0xEF, 0xBB, 0xBF], .utf8, "UTF-8"),
+        ([0xFF, 0xFE, 0, 0], .utf32LittleEndian, "UTF-32"), ([0, 0, 0xFE, 0xFF], .utf32BigEndian, "UTF-32"),
+        ([0xFF, 0xFE], .utf16LittleEndian, "UTF-16"), ([0xFE, 0xFF], .utf16BigEndian, "UTF-16"),
+    ]
+
+    /// The encoding by the byte order mark, and the body after it; nil without a mark.
+    private static func marked(_ body: Data) -> (encoding: String.Encoding, name: String, rest: Data)? {
+        marks.first { body.starts(with: $0.bytes) }
+            .map { ($0.encoding, $0.name, Data(body.dropFirst($0.bytes.count))) }
     }
 
-    /// The text of a body; nil if its bytes are invalid in the encoding.
-    ///
-    /// The length is checked because Foundation drops an incomplete code unit at the end.
+    // Nil if the bytes are invalid in the encoding. The length is checked because Foundation drops an incomplete code
+    // unit at the end.
     static func string(_ body: Data, _ encoding: String.Encoding) -> String? {
         let unitBytes =
             switch encoding {
@@ -90,22 +86,13 @@ enum ResponseDecoding {
             uniqueKeysWithValues: pairs.map { (CFStringEncoding($0.rawValue), CFStringEncoding($1.rawValue)) })
     }()
 
-    private struct TextError: Error, CustomStringConvertible {
-        let reason: String
-        var description: String { reason }
-    }
-}
-
-extension ResponseDecoding {
-    /// Decodes JSON.
-    ///
-    /// UTF-8, UTF-16 or UTF-32 is recognised by the first bytes, not by the content type (RFC 8259, section 8.1). A
-    /// charset parameter is used only for a body that is not valid UTF-8. This function converts the body to UTF-8,
-    /// because Foundation's decoder mistakes the byte order mark of little-endian UTF-32 for that of UTF-16.
+    // UTF-8, UTF-16 or UTF-32 is recognised by the first bytes, not by the content type (RFC 8259, section 8.1). A
+    // charset parameter is used only for a body that is not valid UTF-8. This function converts the body to UTF-8,
+    // because Foundation's decoder mistakes the byte order mark of little-endian UTF-32 for that of UTF-16.
     static func json<Output: Decodable>(
         _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder
     ) throws -> Output {
-        guard !body.isEmpty else { throw DecodingError.emptyBody }
+        guard !body.isEmpty else { throw DecodingError.corrupted("the body is empty; an optional output allows that") }
         let text = try inUTF8(body)
         do {
             return try decoder.decode(type, from: text)
@@ -143,50 +130,48 @@ extension ResponseDecoding {
 
     /// The body as JSON in UTF-8 without a byte order mark, copied only if necessary.
     private static func inUTF8(_ body: Data) throws -> Data {
-        let first = Array(body.prefix(4))
-        let zeros = first.map { $0 == 0 }
-        let (encoding, markLength, name): (String.Encoding, Int, String) =
-            if first.starts(with: [0xEF, 0xBB, 0xBF]) {
-                (.utf8, 3, "UTF-8")
-            } else if first == [0xFF, 0xFE, 0, 0] {
-                (.utf32LittleEndian, 4, "UTF-32")
-            } else if first == [0, 0, 0xFE, 0xFF] {
-                (.utf32BigEndian, 4, "UTF-32")
-            } else if first.starts(with: [0xFF, 0xFE]) {
-                (.utf16LittleEndian, 2, "UTF-16")
-            } else if first.starts(with: [0xFE, 0xFF]) {
-                (.utf16BigEndian, 2, "UTF-16")
+        let zeros = body.prefix(4).map { $0 == 0 }
+        let (encoding, name, rest): (String.Encoding, String, Data) =
+            if let marked = marked(body) {
+                marked
             } else if zeros == [false, true, true, true] {
-                (.utf32LittleEndian, 0, "UTF-32")
+                (.utf32LittleEndian, "UTF-32", body)
             } else if zeros == [true, true, true, false] {
-                (.utf32BigEndian, 0, "UTF-32")
-            } else if zeros.count >= 2, zeros.starts(with: [false, true]), body.count.isMultiple(of: 2) {
-                (.utf16LittleEndian, 0, "UTF-16")
-            } else if zeros.count >= 2, zeros.starts(with: [true, false]), body.count.isMultiple(of: 2) {
-                (.utf16BigEndian, 0, "UTF-16")
+                (.utf32BigEndian, "UTF-32", body)
+            } else if zeros.starts(with: [false, true]), body.count.isMultiple(of: 2) {
+                (.utf16LittleEndian, "UTF-16", body)
+            } else if zeros.starts(with: [true, false]), body.count.isMultiple(of: 2) {
+                (.utf16BigEndian, "UTF-16", body)
             } else {
-                (.utf8, 0, "UTF-8")
+                (.utf8, "UTF-8", body)
             }
-        if encoding == .utf8 { return markLength == 0 ? body : Data(body.dropFirst(markLength)) }
-        guard let text = string(body.dropFirst(markLength), encoding) else {
-            throw DecodingError.corrupted("its bytes are not valid \(name)", nil)
+        if encoding == .utf8 { return rest }
+        guard let text = string(rest, encoding) else {
+            throw DecodingError.corrupted("its bytes are not valid \(name)")
         }
         return Data(text.utf8)
+    }
+
+    private struct TextError: Error, CustomStringConvertible {
+        let reason: String
+        var description: String { reason }
     }
 }
 
 extension DecodingError {
-    static var emptyBody: DecodingError { corrupted("the body is empty; an optional output allows that", nil) }
-
-    static func corrupted(_ problem: String, _ underlying: (any Error)?) -> DecodingError {
+    static func corrupted(_ problem: String, _ underlying: (any Error)? = nil) -> DecodingError {
         .dataCorrupted(Context(codingPath: [], debugDescription: problem, underlyingError: underlying))
+    }
+
+    /// Decoders report `[String: Any]` and `[Any]` for an object and an array, which have these names in JSON.
+    fileprivate static func name(_ type: any Any.Type) -> String {
+        if type == [String: Any].self { return "an object" }
+        return type == [Any].self ? "an array" : String(String(describing: type).prefix(100))
     }
 }
 
 extension Error {
-    /// A decoding error as text: the place in the body, the expected and the found value.
-    ///
-    /// For any other error, the text is the error's own description.
+    /// A decoding error as text: the place in the body, the expected and the found value; or the error's description.
     var decodingWords: String {
         switch self as? DecodingError {
         case .typeMismatch(let type, let context)?:
@@ -201,20 +186,9 @@ extension Error {
     }
 }
 
-extension DecodingError {
-    /// The name of the type that the decoder expected.
-    ///
-    /// Decoders report `[String: Any]` and `[Any]` for an object and an array. These types get their JSON names.
-    fileprivate static func name(_ type: any Any.Type) -> String {
-        if type == [String: Any].self { return "an object" }
-        return type == [Any].self ? "an array" : String(String(describing: type).prefix(100))
-    }
-}
-
 extension DecodingError.Context {
-    /// The coding path, for example `at user.tags[2]: `; empty for the complete body.
-    ///
-    /// A long path is shortened, because keys in a body can be of any length.
+    // For example `at user.tags[2]: `; empty for the complete body. Keys in a body can be of any length, so a long path
+    // is shortened.
     fileprivate var place: String {
         if codingPath.isEmpty { return "" }
         var path = ""

@@ -30,9 +30,7 @@ public struct StatusCheck: Sendable, Hashable {
     }
 }
 
-/// Decides whether a content type is acceptable.
-///
-/// The check is a value instead of a function, because it runs on a transport's thread, where no user code may run.
+/// A value instead of a function, for the reason of ``StatusCheck``.
 struct ContentTypeCheck: Sendable, Hashable {
     struct Problem: Error {
         let reason: String

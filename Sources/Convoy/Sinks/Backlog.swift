@@ -11,9 +11,12 @@ struct Backlog {
     /// The transport may already have read these bytes from the connection when it pauses.
     static let slackBytes: Int64 = 1 << 20
 
-    mutating func add(_ count: Int) {
+    /// Whether the transfer is to pause now.
+    @discardableResult
+    mutating func add(_ count: Int) -> Bool {
         bytes += Int64(count)
         if bytes >= highWaterBytes { isPaused = true }
+        return isPaused
     }
 
     /// Whether the call has ended a pause, because at most half of `highWaterBytes` is left.

@@ -9,6 +9,8 @@ struct ReceivedBody: Sendable {
     var data: Data { storedData ?? Data() }
 }
 
+typealias Callback<Value> = @Sendable (Result<Value, RequestError>) -> Void
+
 // The owner calls one member at a time, and none after `finish` or `discard`, which it may call during verification. No
 // user code runs inside `write`.
 protocol BodySink: AnyObject, Sendable {
@@ -19,7 +21,7 @@ protocol BodySink: AnyObject, Sendable {
     /// No call if the sink has failed before, or if the body is discarded before the verification ends; any thread.
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void)
     /// Calls `completion` on any thread; a sink that has failed before reports its error again, or omits the call.
-    func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void)
+    func finish(_ completion: @escaping Callback<ReceivedBody>)
     /// Discards the body, except bytes that a later attempt can resume, and calls `completion` on any thread.
     func discard(_ completion: @escaping @Sendable () -> Void)
 }
@@ -44,9 +46,7 @@ enum BodyDestination: Sendable {
     case segment(FileSegment)
     case stream(@Sendable () -> OutputStream)
     case chunks(ChunkBuffer)
-}
 
-extension BodyDestination {
     var isFile: Bool {
         switch self {
         case .file, .segment: true
@@ -87,14 +87,11 @@ extension BodyDestination {
 final class MemorySink: BodySink, @unchecked Sendable {
     // @unchecked: the owner of a sink calls one member at a time, so `data` needs no lock and no check.
     private let limit: Int64
+    /// Whether bytes beyond the limit are dropped instead of failing the request.
     private let truncates: Bool
     @exclusivity(unchecked) private var data = Data()
 
-    /// - Parameter truncates: whether bytes beyond the limit are dropped instead of failing the request.
-    init(limit: Int64, truncates: Bool = false) {
-        self.limit = limit
-        self.truncates = truncates
-    }
+    init(limit: Int64, truncates: Bool = false) { (self.limit, self.truncates) = (limit, truncates) }
 
     /// Receives the next chunk; the owner may call it under a lock, because it is fast and calls no other code.
     func write(_ new: Data) throws(RequestError) {
@@ -111,7 +108,5 @@ final class MemorySink: BodySink, @unchecked Sendable {
 
     var body: ReceivedBody { ReceivedBody(storedData: data) }
 
-    func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
-        completion(.success(body))
-    }
+    func finish(_ completion: Callback<ReceivedBody>) { completion(.success(body)) }
 }

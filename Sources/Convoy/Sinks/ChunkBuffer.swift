@@ -4,27 +4,12 @@ import Foundation
 final class ChunkBuffer: BodySink {
     private struct State {
         var chunks: [Data] = []
-        var next = 0
         var backlog = Backlog(highWaterBytes: ChunkBuffer.highWaterBytes)
         var limit = Int64.max
         var hasDelivered = false
         var end: RequestError??
         var continuation: CheckedContinuation<Result<Data?, RequestError>, Never>?
         var calls: SinkCalls?
-
-        /// If the reader is always behind, the list never becomes empty, so read chunks are removed in groups.
-        mutating func takeNext() -> Data {
-            let chunk = chunks[next]
-            chunks[next] = Data()
-            next += 1
-            if next == chunks.count {
-                (chunks, next) = ([], 0)
-            } else if next > 64, next * 2 > chunks.count {
-                chunks.removeFirst(next)
-                next = 0
-            }
-            return chunk
-        }
     }
 
     /// The transport pauses at this number of bytes, or at half of the request's limit.
@@ -39,8 +24,8 @@ final class ChunkBuffer: BodySink {
     /// A body that starts over after bytes were read is an error.
     func begin(limit: Int64, calls: SinkCalls) throws(RequestError) {
         let (hasDelivered, old) = state.withLock { state in
-            (state.chunks, state.next) = ([], 0)
-            (state.backlog, state.limit) = (Backlog(highWaterBytes: min(Self.highWaterBytes, limit / 2)), limit)
+            (state.chunks, state.limit) = ([], limit)
+            state.backlog = Backlog(highWaterBytes: min(Self.highWaterBytes, limit / 2))
             defer { state.calls = calls }
             return (state.hasDelivered, state.calls)
         }
@@ -55,13 +40,10 @@ final class ChunkBuffer: BodySink {
         let (continuation, waiting, limit) = state.withLock {
             state -> (CheckedContinuation<Result<Data?, RequestError>, Never>?, Int64, Int64) in
             if let continuation = state.continuation {
-                state.continuation = nil
-                state.hasDelivered = true
-                return (Optional(continuation), 0, state.limit)
+                (state.continuation, state.hasDelivered) = (nil, true)
+                return (continuation, 0, state.limit)
             }
-            // Joins small chunks that the reader has not read yet.
-            if let last = state.chunks.indices.last, last >= state.next, state.chunks[last].count + data.count <= 16_384
-            {
+            if let last = state.chunks.indices.last, state.chunks[last].count + data.count <= 16_384 {
                 state.chunks[last].append(data)
             } else {
                 state.chunks.append(data)
@@ -74,15 +56,13 @@ final class ChunkBuffer: BodySink {
         if waiting > limit { throw .tooLarge("the reader has \(waiting) unread bytes", limit: limit) }
     }
 
-    func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
-        completion(.success(ReceivedBody()))
-    }
+    func finish(_ completion: Callback<ReceivedBody>) { completion(.success(ReceivedBody())) }
 
     func end(_ error: RequestError?) {
         let (continuation, calls) = state.withLock { state in
             if state.end == nil { state.end = .some(error) }
             // A cancellation or deadline does not wait until the remaining chunks are read.
-            if let error, [.deadlineExceeded, .cancelled].contains(error.code) { (state.chunks, state.next) = ([], 0) }
+            if let error, [.deadlineExceeded, .cancelled].contains(error.code) { state.chunks = [] }
             defer { (state.continuation, state.calls) = (nil, nil) }
             return (state.continuation, state.calls)
         }
@@ -93,8 +73,8 @@ final class ChunkBuffer: BodySink {
     func next() async -> Result<Data?, RequestError> {
         await withCheckedContinuation { continuation in
             let (ready, calls): (Result<Data?, RequestError>?, SinkCalls?) = state.withLock { state in
-                if state.next < state.chunks.count {
-                    let chunk = state.takeNext()
+                if !state.chunks.isEmpty {
+                    let chunk = state.chunks.removeFirst()
                     state.hasDelivered = true
                     return (.success(chunk), state.backlog.remove(chunk.count) ? state.calls : nil)
                 }

@@ -17,13 +17,9 @@ final class StreamSink: BodySink, @unchecked Sendable {
     private let limit: Int64
     private let calls: SinkCalls
 
-    init(
-        _ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64, queue: DispatchQueue, calls: SinkCalls
-    ) {
+    init(_ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64, queue: DispatchQueue, calls: SinkCalls) {
         state = Locked(State(backlog: Backlog(highWaterBytes: min(1 << 20, limit / 2))))
-        self.limit = limit
-        self.queue = queue
-        self.calls = calls
+        (self.limit, self.queue, self.calls) = (limit, queue, calls)
         queue.async {
             let stream = makeStream()
             // Foundation traps on some calls of a closed stream.
@@ -52,7 +48,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
         queue.async { self.writeAll(data) }
     }
 
-    func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
+    func finish(_ completion: @escaping Callback<ReceivedBody>) {
         queue.async {
             // The stream may fail after the transfer has ended. The attempt then ignores `calls.fail`, so the failure
             // is reported here.
@@ -62,14 +58,9 @@ final class StreamSink: BodySink, @unchecked Sendable {
             stream.close()
             self.stream = nil
             // Closing the stream writes its buffered bytes, which may fail.
-            if stream.streamStatus == .error {
-                return completion(
-                    .failure(
-                        RequestError(
-                            .destinationUnwritable, "the output stream failed when it was closed",
-                            underlying: stream.streamError)))
-            }
-            completion(.success(ReceivedBody(storedData: memory)))
+            guard stream.streamStatus == .error else { return completion(.success(ReceivedBody(storedData: memory))) }
+            let what = "the output stream failed when it was closed"
+            completion(.failure(RequestError(.destinationUnwritable, what, underlying: stream.streamError)))
         }
     }
 
@@ -91,8 +82,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
             guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
             while offset < bytes.count, result > 0 {
                 result = stream.write(base + offset, maxLength: bytes.count - offset)
-                // The stream may be the caller's subclass of `OutputStream`. Its `write` may return more than it was
-                // given.
+                // The `write` of the caller's own subclass of `OutputStream` may return more than it was given.
                 if result > bytes.count - offset { result = -1 }
                 if result > 0 { offset += result }
             }
@@ -108,8 +98,8 @@ final class StreamSink: BodySink, @unchecked Sendable {
         stream?.close()
         self.stream = nil
         guard !state.withLock({ $0.isDiscarded }) else { return }
-        let cause = error.map { ": \($0.localizedDescription)" } ?? ""
-        let failure = RequestError(.destinationUnwritable, what + cause, underlying: error)
+        let what = what + (error.map { ": \($0.localizedDescription)" } ?? "")
+        let failure = RequestError(.destinationUnwritable, what, underlying: error)
         self.failure = failure
         calls.fail(failure)
     }

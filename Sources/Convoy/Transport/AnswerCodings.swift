@@ -12,22 +12,13 @@ extension ResponseHead {
         return "the transfer coding of the response is \"\(names.printablePrefix)\", but only chunked is supported"
     }
 
-    var lengthDefect: String? {
-        var length = DeclaredLength()
-        for value in headerFields.values(of: "Content-Length") { Array(value.utf8).withUnsafeBytes { length.read($0) } }
-        return length.defect
-    }
-
     /// Without ``ContentCodings/labels``, in the order of application and in lower case.
     fileprivate var contentCodings: [String] {
         headerFields.listMembers(of: "Content-Encoding").map(\.lowercasedASCII)
             .filter { !ContentCodings.labels.contains($0) }
     }
 
-    var coding: String? {
-        let codings = contentCodings
-        return codings.isEmpty ? nil : codings.joined(separator: ", ")
-    }
+    var coding: String? { contentCodings.isEmpty ? nil : contentCodings.joined(separator: ", ") }
 
     var hasDecodableCoding: Bool { contentCodings.contains(where: ContentCodings.decodable.contains) }
 }
@@ -37,24 +28,24 @@ struct DeclaredLength {
     private(set) var length: Int64?
     private(set) var defect: String?
 
-    mutating func read(_ value: UnsafeRawBufferPointer) {
-        var rest = value[...]
-        while true {
-            let member = rest.prefix { $0 != UInt8(ascii: ",") }
-            let digits = member.drop(while: \.isBlank).prefix { (0x30...0x39).contains($0) }
-            let isNumber = !digits.isEmpty && member[digits.endIndex...].allSatisfy(\.isBlank)
-            // `Int64(_:)` returns nil for a number that is too large.
-            let text = String(decoding: UnsafeRawBufferPointer(rebasing: digits), as: UTF8.self)
-            if isNumber, let number = Int64(text) {
-                if let length, length != number {
-                    defect = defect ?? "the response has two lengths, \(length) and \(number)"
+    init(_ fields: HeaderFields) {
+        for field in fields where field.name.equalsIgnoringCase("Content-Length") {
+            var rest = field.value.utf8[...]
+            while true {
+                let member = rest.prefix { $0 != UInt8(ascii: ",") }
+                let digits = Substring(member).trimmedBlanks
+                // `Int64(_:)` would accept a sign. It returns nil for a number that is too large.
+                if let first = digits.utf8.first, 0x30...0x39 ~= first, let number = Int64(digits) {
+                    if let length, length != number {
+                        defect = defect ?? "the response has two lengths, \(length) and \(number)"
+                    }
+                    length = number
+                } else {
+                    defect = defect ?? "the Content-Length is invalid"
                 }
-                length = number
-            } else {
-                defect = defect ?? "the Content-Length is invalid"
+                guard member.endIndex < rest.endIndex else { break }
+                rest = rest[member.endIndex...].dropFirst()
             }
-            guard member.endIndex < rest.endIndex else { return }
-            rest = rest[(member.endIndex + 1)...]
         }
     }
 }

@@ -35,10 +35,9 @@ public struct ConnectionOptions: Sendable, Hashable {
         case certificates(in: URL)
         /// Every certificate of servers and proxies.
         ///
-        /// Neither the certificate nor its name is checked.
-        ///
-        /// Use it for test servers only, because an attacker on the network path can read and change everything.
-        /// ``ConnectionOptions/pinnedPublicKeys`` are still checked. Only libcurl supports this case.
+        /// Neither the certificate nor its name is checked, but ``ConnectionOptions/pinnedPublicKeys`` are. Use it for
+        /// test servers only, because an attacker on the network path can read and change everything. Only libcurl
+        /// supports this case.
         case unverified
     }
 
@@ -46,13 +45,9 @@ public struct ConnectionOptions: Sendable, Hashable {
     public struct ClientCertificate: Sendable, Hashable {
         /// How certificate and key are stored.
         public enum Format: Sendable, Hashable {
-            /// Two PEM files, one with the certificate and one with the key.
-            ///
-            /// Only libcurl supports this format.
+            /// Two PEM files, one with the certificate and one with the key; only with libcurl.
             case pem
-            /// One PKCS #12 archive with certificate and key.
-            ///
-            /// URLSession on Apple platforms supports this format, and libcurl without GnuTLS.
+            /// One PKCS #12 archive; only with URLSession on Apple platforms, and with libcurl without GnuTLS.
             case archive
         }
 
@@ -60,27 +55,21 @@ public struct ConnectionOptions: Sendable, Hashable {
         public let format: Format
         /// The file with the certificate, optionally with its chain.
         public var certificateFile: URL
-        /// The file with the private key.
-        ///
-        /// For an archive, this is the same file as the certificate.
+        /// The file with the private key; for an archive, the file of the certificate.
         public var privateKeyFile: URL
         /// The password of the key or the archive, if it has one.
         public var password: String?
 
         /// Describes a client certificate in two PEM files.
         public init(certificateFile: URL, privateKeyFile: URL, password: String? = nil) {
-            format = .pem
-            self.certificateFile = certificateFile
-            self.privateKeyFile = privateKeyFile
-            self.password = password
+            (format, self.password) = (.pem, password)
+            (self.certificateFile, self.privateKeyFile) = (certificateFile, privateKeyFile)
         }
 
         /// Describes a client certificate with its key in one PKCS #12 archive, with the extension `.p12` or `.pfx`.
         public init(archive: URL, password: String? = nil) {
-            format = .archive
-            certificateFile = archive
-            privateKeyFile = archive
-            self.password = password
+            (format, self.password) = (.archive, password)
+            (certificateFile, privateKeyFile) = (archive, archive)
         }
 
         /// Compares the formats, the files and the bytes of the passwords.
@@ -88,12 +77,6 @@ public struct ConnectionOptions: Sendable, Hashable {
             (left.format, left.certificateFile, left.privateKeyFile)
                 == (right.format, right.certificateFile, right.privateKeyFile)
                 && left.password.hasBytes(of: right.password)
-        }
-
-        /// Hashes the URLs of the files.
-        public func hash(into hasher: inout Hasher) {
-            hasher.combine(certificateFile)
-            hasher.combine(privateKeyFile)
         }
     }
 
@@ -121,24 +104,15 @@ public struct ConnectionOptions: Sendable, Hashable {
             default: false
             }
         }
-
-        /// Hashes the URL of the proxy, if there is one.
-        public func hash(into hasher: inout Hasher) {
-            if case .server(let url, _, _) = self { hasher.combine(url) }
-        }
     }
 
     /// Fixed addresses of a host, as with curl's `--resolve`.
     public struct HostOverride: Sendable, Hashable {
         /// The name of the host, as in URLs.
         public var host: String
-        /// The port to which the addresses apply.
-        ///
-        /// Other ports of the host are resolved as usual.
+        /// The port to which the addresses apply; other ports of the host are resolved as usual.
         public var port: Int
-        /// At least one IPv4 or IPv6 address.
-        ///
-        /// libcurl tries them like resolved addresses.
+        /// At least one IPv4 or IPv6 address; libcurl tries them like resolved addresses.
         public var addresses: [String]
 
         /// Describes the addresses of one host and port.
@@ -148,9 +122,7 @@ public struct ConnectionOptions: Sendable, Hashable {
         ///   - port: the port; 443 by default.
         ///   - addresses: for example `127.0.0.1` or `::1`.
         public init(_ host: String, port: Int = 443, addresses: [String]) {
-            self.host = host
-            self.port = port
-            self.addresses = addresses
+            (self.host, self.port, self.addresses) = (host, port, addresses)
         }
     }
 
@@ -177,9 +149,7 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// The accepted public keys of servers, each as the base64 of the SHA-256 of a DER SubjectPublicKeyInfo (RFC
     /// 7469, section 2.4).
     ///
-    /// An empty set accepts any key.
-    ///
-    /// The keys are checked in addition to ``trust-swift.property``.
+    /// An empty set accepts any key. The keys are checked in addition to ``trust-swift.property``.
     public var pinnedPublicKeys: Set<String> = []
     /// The minimum version of TLS with servers and https proxies; 1.2 by default.
     ///
@@ -199,22 +169,16 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// Whether a body without a length counts as complete when its TLS connection is closed without a `close_notify`
     /// alert.
     ///
-    /// False by default; true is for old servers.
-    ///
-    /// An attacker could truncate such a body unnoticed (RFC 9112, section 9.8), so by default it fails with
-    /// `.connectionLost`. The option does not affect bodies with a length, in chunks or over HTTP/2, because they mark
-    /// their own end.
+    /// False by default; true is for old servers. An attacker could truncate such a body unnoticed (RFC 9112, section
+    /// 9.8), so by default it fails with `.connectionLost`. The option does not affect bodies with a length, in chunks
+    /// or over HTTP/2, because they mark their own end.
     ///
     /// libcurl detects the missing alert with OpenSSL, LibreSSL, BoringSSL and GnuTLS. Other TLS libraries and
     /// URLSession on Linux do not detect it. With them, such a body always counts as complete.
     public var acceptsMissingCloseNotify = false
-    /// The maximum size of a response's header in bytes, including interim responses.
-    ///
-    /// 300 KiB is the default and the upper limit.
+    /// The maximum size of a response's header in bytes, with interim responses; 300 KiB by default and at most.
     public var maxHeaderBytes: Int64 = 300 << 10
-    /// The maximum number of header fields of a response.
-    ///
-    /// 5,000 is the default and the upper limit.
+    /// The maximum number of header fields of a response; 5,000 by default and at most.
     public var maxHeaderFieldCount = 5_000
     /// The idle time after which a connection is not reused; 60 seconds by default.
     ///

@@ -111,11 +111,11 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
             case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate:
                 // The check blocks. It must not run on this thread, which also calls back for other tasks.
                 DispatchQueue.global().async { [self, identifier = task.taskIdentifier] in
-                    switch security.answer(to: space) {
-                    case .system: completionHandler(.performDefaultHandling, nil)
-                    case .credential(let credential): completionHandler(.useCredential, credential)
-                    case .refusal(let reason):
-                        entries.withLock { $0[identifier]?.refusal = reason }
+                    do throws(RequestError) {
+                        let credential = try security.answer(to: space)
+                        completionHandler(credential == nil ? .performDefaultHandling : .useCredential, credential)
+                    } catch {
+                        entries.withLock { $0[identifier]?.refusal = error }
                         completionHandler(.cancelAuthenticationChallenge, nil)
                     }
                 }
@@ -131,16 +131,16 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         // redirect's body. So the redirect is reported here.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
-            guard head.statusCode != 101 else {
-                return entry.client.didFinish(
-                    RequestError(.badResponse, "the server switches protocols, which was not requested"))
+            var defect: String?
+            if head.statusCode == 101 {
+                defect = "the server switches protocols, which was not requested"
+            } else {
+                entry.client.didReceive(head)
+                if head.expectedBytes != 0, task.originalRequest?.httpMethod != "HEAD" {
+                    defect = "the redirect has no usable Location, and URLSession has dropped its body"
+                }
             }
-            entry.client.didReceive(head)
-            if head.expectedBytes != 0, task.originalRequest?.httpMethod != "HEAD" {
-                return entry.client.didFinish(
-                    RequestError(
-                        .badResponse, "the redirect has no usable Location, and URLSession has dropped its body"))
-            }
+            return entry.client.didFinish(defect.map { RequestError(.badResponse, $0) })
         }
         entry.client.didFinish(error.flatMap { entry.meaning(of: $0, task.originalRequest?.url) })
     }
@@ -159,7 +159,9 @@ extension SessionDelegate.Entry {
         // platforms, URLSession changes `Transfer-Encoding` after it has decoded the chunks, so the field cannot be
         // checked.
         #if canImport(FoundationNetworking)
-            if let defect = head.transferCodingDefect ?? head.lengthDefect { return RequestError(.badResponse, defect) }
+            if let defect = head.transferCodingDefect ?? DeclaredLength(head.headerFields).defect {
+                return RequestError(.badResponse, defect)
+            }
         #endif
         do throws(RequestError) { _ = try ContentCodings.toUndo(head, of: request) } catch { return error }
         // On Apple platforms, URLSession leaves an unknown coding, such as `UTF-8`, as it is. On Linux it fails.
@@ -270,14 +272,14 @@ enum CertificateKey {
     }
 
     private static func subjectPublicKeyInfo(of certificate: Data) -> Data? {
+        let (integer, sequence, version): (UInt8, UInt8, UInt8) = (0x02, 0x30, 0xA0)
         var all = DERReader(rest: certificate[...])
-        guard var outer = all.next(.sequence)?.content, var body = outer.next(.sequence)?.content else { return nil }
+        guard var outer = all.next(sequence)?.content, var body = outer.next(sequence)?.content else { return nil }
         // Version 1 certificates have no version field.
-        _ = body.next(.version)
-        guard body.next(.integer) != nil else { return nil }
-        // Skips the algorithm of the signature, the issuer, the validity and the subject.
-        for _ in 0..<4 { guard body.next(.sequence) != nil else { return nil } }
-        return body.next(.sequence)?.bytes
+        _ = body.next(version)
+        // Skips the serial number, the algorithm of the signature, the issuer, the validity and the subject.
+        for tag in [integer, sequence, sequence, sequence, sequence] { guard body.next(tag) != nil else { return nil } }
+        return body.next(sequence)?.bytes
     }
 
     /// The certificates of a PEM text (RFC 7468), in DER, without text around them; nil when one is truncated or not
@@ -303,32 +305,22 @@ enum CertificateKey {
 
 /// Reads one DER value after another (X.690, section 8.1), never past the end of the data.
 private struct DERReader {
-    enum Tag: UInt8 {
-        case integer = 0x02
-        case sequence = 0x30
-        /// The tag of the version field: `[0]`, constructed.
-        case version = 0xA0
-    }
-
     var rest: Data
 
-    /// Returns the complete bytes and the content of the next value; nil if its tag differs or its length is invalid.
-    mutating func next(_ tag: Tag) -> (bytes: Data, content: DERReader)? {
-        guard rest.first == tag.rawValue, let (headerBytes, length) = length,
-            length <= rest.count - headerBytes
-        else { return nil }
+    // Returns the complete bytes and the content of the next value. Returns nil if its tag differs, or if its length is
+    // truncated, indefinite, or has more than four bytes.
+    mutating func next(_ tag: UInt8) -> (bytes: Data, content: DERReader)? {
+        guard rest.first == tag, let first = rest.dropFirst().first else { return nil }
+        var (headerBytes, length) = (2, Int(first))
+        if first & 0x80 != 0 {
+            let count = Int(first & 0x7F)
+            let bytes = rest.dropFirst(2).prefix(count)
+            guard (1...4).contains(count), bytes.count == count else { return nil }
+            (headerBytes, length) = (2 + count, bytes.reduce(0) { $0 << 8 | Int($1) })
+        }
+        guard length <= rest.count - headerBytes else { return nil }
         let bytes = rest.prefix(headerBytes + length)
         rest = rest.dropFirst(headerBytes + length)
         return (bytes, DERReader(rest: bytes.dropFirst(headerBytes)))
-    }
-
-    /// Nil if the length is truncated, indefinite, or has more than four bytes.
-    private var length: (headerBytes: Int, length: Int)? {
-        guard let first = rest.dropFirst().first else { return nil }
-        guard first & 0x80 != 0 else { return (2, Int(first)) }
-        let count = Int(first & 0x7F)
-        let bytes = rest.dropFirst(2).prefix(count)
-        guard (1...4).contains(count), bytes.count == count else { return nil }
-        return (2 + count, bytes.reduce(0) { $0 << 8 | Int($1) })
     }
 }

@@ -7,12 +7,6 @@
     import Security
 
     struct SessionSecurity: Sendable {
-        enum Answer {
-            case system
-            case credential(URLCredential)
-            case refusal(RequestError)
-        }
-
         static let honoured: Set = ["trust", "pinnedPublicKeys", "minimumTLSVersion", "clientCertificate"]
         static let standard = SessionSecurity()
 
@@ -44,17 +38,17 @@
             configuration.tlsMinimumSupportedProtocolVersion = minimumTLSVersion == .tls12 ? .TLSv12 : .TLSv13
         }
 
+        /// Returns nil if the system decides, and throws if the connection must fail.
+        ///
         /// - Thread: any but the session's own, because the method blocks while certificates are evaluated.
-        func answer(to space: URLProtectionSpace) -> Answer {
-            guard space.authenticationMethod == NSURLAuthenticationMethodServerTrust else {
-                return credential.map { .credential($0) } ?? .system
-            }
-            guard anchors != nil || !pins.isEmpty else { return .system }
+        func answer(to space: URLProtectionSpace) throws(RequestError) -> URLCredential? {
+            guard space.authenticationMethod == NSURLAuthenticationMethodServerTrust else { return credential }
+            guard anchors != nil || !pins.isEmpty else { return nil }
             guard let trust = space.serverTrust else {
-                return .refusal(RequestError(.tlsFailed, "the server has sent no certificate"))
+                throw RequestError(.tlsFailed, "the server has sent no certificate")
             }
-            if let defect = defect(of: trust) { return .refusal(RequestError(.tlsFailed, defect)) }
-            return .credential(URLCredential(trust: trust))
+            if let defect = defect(of: trust) { throw RequestError(.tlsFailed, defect) }
+            return URLCredential(trust: trust)
         }
 
         /// Pins are checked in addition to the certificate chain.
@@ -127,18 +121,14 @@
     }
 
     extension URLSessionTransport {
-        private struct WeakTransport {
-            weak var transport: URLSessionTransport?
-        }
-
-        private static let others = Locked<[ConnectionOptions: WeakTransport]>([:])
+        private static let others = Locked<[ConnectionOptions: @Sendable () -> URLSessionTransport?]>([:])
 
         static func shared(for options: ConnectionOptions) throws(RequestError) -> URLSessionTransport {
             let made = URLSessionTransport(try SessionSecurity(options))
             return others.withLock { others in
-                if let transport = others[options]?.transport { return transport }
-                others = others.filter { $0.value.transport != nil }
-                others[options] = WeakTransport(transport: made)
+                if let transport = others[options]?() { return transport }
+                others = others.filter { $0.value() != nil }
+                others[options] = { [weak made] in made }
                 return made
             }
         }

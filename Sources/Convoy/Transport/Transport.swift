@@ -54,10 +54,8 @@ public protocol TransportClient: AnyObject, Sendable {
     var expectsLargeBody: Bool { get }
     /// The preferred maximum number of body bytes for one call.
     ///
-    /// The value may change at any time.
-    ///
-    /// Smaller chunks make the speed of a rate-limited transfer more even. A transport may still pass larger chunks;
-    /// the client then waits longer.
+    /// The value may change at any time. Smaller chunks make the speed of a rate-limited transfer more even. A transport
+    /// may still pass larger chunks; the client then waits longer.
     var maxChunkBytes: Int { get }
     /// The maximum length of a body that the client reads to its end; nil for any length.
     ///
@@ -71,17 +69,13 @@ public protocol TransportClient: AnyObject, Sendable {
     /// - Returns: whether to continue. After false a transport with ``Transport/pausesInPlace`` pauses its task as if
     ///   `suspend()` had been called, then calls ``didPause()``.
     func didReceive(_ data: Data) -> Bool
-    /// Called when the task has paused because `didReceive` returned false.
-    ///
-    /// From now on the client may call the task's `resume()`.
+    /// Called when the task has paused because `didReceive` returned false; from now on the client may call `resume()`.
     func didPause()
     /// Receives the number of bytes of the request's body that were sent so far.
     func didSend(totalBytes: Int64)
     /// Receives measurements before the end, from transports that measure.
     func didCollect(_ metrics: TransferMetrics)
-    /// Receives the end of the attempt: an error, or nil when the response is complete.
-    ///
-    /// No other call follows.
+    /// Receives the end of the attempt, last: an error, or nil when the response is complete.
     func didFinish(_ error: RequestError?)
 }
 

@@ -49,7 +49,13 @@ public final class URLSessionTransport: Transport {
         // the requests for each host instead.
         configuration.httpMaximumConnectionsPerHost = 1_024
         setUp(configuration)
-        session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: Self.callbackQueue())
+        #if canImport(FoundationNetworking)
+            let queue = InlineCallbackQueue()
+        #else
+            let queue = OperationQueue()
+        #endif
+        queue.maxConcurrentOperationCount = 1
+        session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: queue)
     }
 
     // A session retains its delegate until the session is invalidated.
@@ -73,21 +79,19 @@ public final class URLSessionTransport: Transport {
     public func makeTask(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> URLSessionTask {
-        if request.method.rawValue.equalsIgnoringCase("GET"), let body = request.body, body.byteCount != 0 {
-            throw RequestError(.invalidRequest, "nothing was sent: URLSession does not send a GET request with a body")
-        }
-        if request.attemptTimeout != nil {
-            throw RequestError(
-                .invalidRequest,
-                "nothing was sent: the URLSession transport has no attemptTimeout(_:); use another one")
-        }
+        var reason: String?
         #if canImport(FoundationNetworking)
             if case .stream(let stream)? = request.body, stream.comesInItsOwnTime {
-                throw RequestError(
-                    .invalidRequest,
-                    "nothing was sent: URLSession on Linux cannot wait for the chunks of a body; use another transport")
+                reason = "URLSession on Linux cannot wait for the chunks of a body; use another transport"
             }
         #endif
+        if request.attemptTimeout != nil {
+            reason = "the URLSession transport has no attemptTimeout(_:); use another one"
+        }
+        if request.method.rawValue.equalsIgnoringCase("GET"), let body = request.body, body.byteCount != 0 {
+            reason = "URLSession does not send a GET request with a body"
+        }
+        if let reason { throw RequestError(.invalidRequest, "nothing was sent: \(reason)") }
         let body = request.body.map { LoaderBody($0) }
         let task = makeTask(for: request, body)
         delegate.register(client, for: task, request, body: body)
@@ -109,16 +113,6 @@ public final class URLSessionTransport: Transport {
         #endif
         return session.dataTask(with: URLRequest(request, body))
     }
-
-    private static func callbackQueue() -> OperationQueue {
-        #if canImport(FoundationNetworking)
-            return InlineCallbackQueue()
-        #else
-            let queue = OperationQueue()
-            queue.maxConcurrentOperationCount = 1
-            return queue
-        #endif
-    }
 }
 
 #if canImport(FoundationNetworking)
@@ -126,12 +120,6 @@ public final class URLSessionTransport: Transport {
     // only store bytes or pass them on, and never call a task.
     private final class InlineCallbackQueue: OperationQueue, @unchecked Sendable {
         // @unchecked: `OperationQueue` requires it. There is no state.
-
-        override init() {
-            super.init()
-            maxConcurrentOperationCount = 1
-        }
-
         override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
     }
 #endif

@@ -18,7 +18,7 @@ import Testing
         ("", "invalid"), ("5,", "invalid"), ("-1", "invalid"), ("99999999999999999999", "invalid"), ("٥", "invalid"),
     ])
     func anInvalidLengthIsADefect(field: String, words: String?) throws {
-        let defect = ResponseHead(statusCode: 200, headerFields: ["Content-Length": field]).lengthDefect
+        let defect = DeclaredLength(["Content-Length": field]).defect
         if let words { #expect(defect?.contains(words) == true) } else { #expect(defect == nil) }
     }
 

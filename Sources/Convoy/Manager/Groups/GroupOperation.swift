@@ -82,9 +82,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     /// It is set before `isFinished` becomes true and never changes.
     public var result: Result? { withLock { $0.outcome }.map { Self.typed($0) } }
 
-    /// Adds a handler for the outcome.
-    ///
-    /// The handler is called as with ``RequestOperation/onFinish(on:_:)-(Delivery?,_)``.
+    /// Adds a handler for the outcome, as ``RequestOperation/onFinish(on:_:)-(Delivery?,_)`` does.
     ///
     /// - Parameters:
     ///   - delivery: where to call the handler; by default the manager's choice, or a serial executor of this
@@ -97,10 +95,6 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     }
 
     /// Adds a handler for the outcome that runs on the main actor.
-    ///
-    /// - Parameters:
-    ///   - delivery: `.main`.
-    ///   - handler: receives the outcome, on the main queue.
     @discardableResult
     public func onFinish(on delivery: MainDelivery, _ handler: @escaping @MainActor (Result) -> Void) -> Self {
         onFinish(on: .queue(.main)) { delivery.run($0, handler) }
@@ -108,9 +102,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 
     /// The value that the function returned, available when the group has finished.
     ///
-    /// Reading the value does not start the operation.
-    ///
-    /// Cancelling the task cancels the operation.
+    /// Reading the value does not start the operation. Cancelling the task cancels the operation.
     ///
     /// - Throws: the operation's error.
     public var value: Output {
@@ -169,7 +161,14 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         return true
     }
 
-    override func suspensionChanged() { group.adjustMembers() }
+    // A serial queue applies the changes, so the members follow the group's latest state.
+    override func suspensionChanged() {
+        context.taskControl.async {
+            let members = self.members.withLock { Array($0.members.values) }
+            let isSuspended = self.isSuspended
+            for member in members { member.setSuspended(isSuspended, by: .group) }
+        }
+    }
 
     override var activity: String? {
         let (isRunning, first, count) = members.withLock { state in
@@ -182,9 +181,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 }
 
 extension GroupOperation: TypedDependency {
-    /// The value of the group.
-    ///
-    /// A link fails when the group has no value.
+    /// The value of the group; a link fails when the group has none.
     public var input: DependencyInput<Output> { DependencyInput(self) { self.result } }
 }
 

@@ -79,10 +79,9 @@ public struct OperationGroup: Sendable {
 
     /// Stops the group.
     ///
-    /// The call cancels the members, including those added later, and the task of the group's function.
-    ///
-    /// The group fails with `.cancelled` when the function and all members have finished. A second call, or a call
-    /// after a failure, has no effect.
+    /// The call cancels the members, including those added later, and the task of the group's function. The group fails
+    /// with `.cancelled` when the function and all members have finished. A second call, or a call after a failure, has
+    /// no effect.
     public func cancel() { operation.cancel() }
 
     /// Whether the group has been stopped: it was cancelled, or a member or its function failed.
@@ -115,8 +114,7 @@ public struct OperationGroup: Sendable {
                 }
             }
             member.whenSettled { [unowned member] outcome in
-                let error = policy == .fail ? outcome.error : nil
-                let failure = error.map { self.failure(of: member, $0) }
+                let failure = policy == .fail ? outcome.error.map { self.failure(of: member, $0) } : nil
                 perform(state.withLock { $0.leave(member, failure) })
             }
         }
@@ -130,15 +128,6 @@ public struct OperationGroup: Sendable {
                 .dependencyFailed, "\(reason.dependency), one of its members, \(reason.what)",
                 request: operation.label,
                 underlying: reason.root))
-    }
-
-    /// A serial queue applies the changes, so the members follow the group's latest state.
-    func adjustMembers() {
-        operation.context.taskControl.async {
-            let members = state.withLock { Array($0.members.values) }
-            let isSuspended = operation.isSuspended
-            for member in members { member.setSuspended(isSuspended, by: .group) }
-        }
     }
 
     func perform(_ effects: GroupState.Effects?) {

@@ -44,18 +44,16 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
 
     /// Fetches the pages.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        private enum Step {
-            case first
-            case after(Page)
-            case ended
-        }
-
         private let pages: ResponsePages
-        private var step = Step.first
+        /// Makes the next request; nil after the end.
+        private var step: (@Sendable () async throws(RequestError) -> Request<Output>?)?
         /// The hash values of the requests, because there may be very many pages.
         private var fetched: Set<Int> = []
 
-        fileprivate init(_ pages: ResponsePages) { self.pages = pages }
+        fileprivate init(_ pages: ResponsePages) {
+            self.pages = pages
+            step = { () throws(RequestError) in pages.first }
+        }
 
         /// Fetches the next page; nil after the last.
         ///
@@ -64,16 +62,9 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(RequestError) -> Response<Output>? {
-            let last = step
-            step = .ended
-            var request = pages.first
-            switch last {
-            case .first: break
-            case .after(let page):
-                guard let next = try await pages.follow(page) else { return nil }
-                request = next
-            case .ended: return nil
-            }
+            let makeRequest = step
+            step = nil
+            guard var request = try await makeRequest?() else { return nil }
             let defaults = pages.manager.scheduler.context.defaults
             request.core = request.core.encoded(by: defaults.encoder)
             // A request that cannot be prepared fails when it is sent.
@@ -84,7 +75,8 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
                     summary: prepared.summary)
             }
             let response = try await pages.manager.send(request)
-            step = .after(Page(response: response, request: request, prepared: prepared))
+            let page = Page(response: response, request: request, prepared: prepared)
+            step = { [pages] () throws(RequestError) in try await pages.follow(page) }
             return response
         }
 
@@ -118,12 +110,11 @@ extension RequestManager {
 
     /// The pages of a resource that links each page to the next.
     ///
-    /// The `Link` field with the relation `next` (RFC 8288) leads to the next page.
-    ///
-    /// The next request is like the first, but a GET without a body, or a HEAD if the first was one. A link to
-    /// another origin receives no secret: no secret header field of the request or the manager, and nothing from
-    /// authenticators. A link from https to http ends the sequence with `.redirectRefused`, unless
-    /// ``RedirectPolicy/allowsInsecure`` says otherwise. A link that is no URL ends it with `.badResponse`.
+    /// The `Link` field with the relation `next` (RFC 8288) leads to the next page. The next request is like the first,
+    /// but a GET without a body, or a HEAD if the first was one. A link to another origin receives no secret: no secret
+    /// header field of the request or the manager, and nothing from authenticators. A link from https to http ends the
+    /// sequence with `.redirectRefused`, unless ``RedirectPolicy/allowsInsecure`` says otherwise. A link that is no URL
+    /// ends it with `.badResponse`.
     ///
     /// - Parameter first: the request of the first page.
     public func pages<Output>(_ first: Request<Output>) -> ResponsePages<Output> {
@@ -169,15 +160,11 @@ extension Request {
         }
         (next.core.url, next.core.query, next.core.body) = (target.url ?? link, [], nil)
         if next.core.method != .head { next.core.method = .get }
-        next.core.headerFields.removeAll { field in
-            let name = field.name.lowercased()
-            return HeaderFields.bodyFields.contains(name) || Self.firstPageFields.contains(name)
-        }
+        // Another page has other bytes and other validators.
+        let dropped = HeaderFields.bodyFields.union([
+            "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
+        ])
+        next.core.headerFields.removeAll { dropped.contains($0.name.lowercased()) }
         return next
-    }
-
-    /// Another page has other bytes and other validators.
-    private static var firstPageFields: Set<String> {
-        ["range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since"]
     }
 }

@@ -22,8 +22,8 @@ public struct ResponseChunks: AsyncSequence, Sendable {
     /// The underlying operation, with its head, progress and outcome.
     public let operation: RequestOperation<Void>
 
-    let buffer: ChunkBuffer
-    fileprivate let reader: Reader
+    private let buffer: ChunkBuffer
+    private let reader: Reader
 
     init(operation: RequestOperation<Void>, buffer: ChunkBuffer) {
         self.operation = operation
@@ -32,39 +32,32 @@ public struct ResponseChunks: AsyncSequence, Sendable {
         operation.whenFinished(FinishHandler(place: .here) { buffer.end($0.error) })
     }
 
-    /// Makes the iterator.
-    ///
-    /// The sequence can be read once.
+    /// Makes the iterator; the sequence can be read once.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(buffer: buffer, reader: reader) }
 
     /// Reads the chunks.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        let buffer: ChunkBuffer
+        fileprivate let buffer: ChunkBuffer
         fileprivate let reader: Reader
+
+        var operation: RequestOperation<Void> { reader.operation }
 
         /// The next chunk; nil after the last.
         ///
         /// - Throws: the operation's error, after the chunks that had arrived. `.deadlineExceeded` and `.cancelled`
         ///   are thrown at once.
         public mutating func next(isolation _: isolated (any Actor)?) async throws(RequestError) -> Data? {
-            try await ResponseChunks.next(of: buffer, reader.operation)
+            let (buffer, operation) = (buffer, operation)
+            let result = await withTaskCancellationHandler {
+                await buffer.next()
+            } onCancel: {
+                operation.context.taskControl.async { operation.cancel() }
+            }
+            return try result.get()
         }
 
         /// The next chunk; nil after the last.
-        public mutating func next() async throws(RequestError) -> Data? {
-            try await ResponseChunks.next(of: buffer, reader.operation)
-        }
-    }
-
-    private static func next(of buffer: ChunkBuffer, _ operation: AnyRequestOperation) async throws(RequestError)
-        -> Data?
-    {
-        let result = await withTaskCancellationHandler {
-            await buffer.next()
-        } onCancel: {
-            operation.context.taskControl.async { operation.cancel() }
-        }
-        return try result.get()
+        public mutating func next() async throws(RequestError) -> Data? { try await next(isolation: nil) }
     }
 
     /// Cancels the request when the sequence and its last iterator are released.
@@ -78,9 +71,7 @@ public struct ResponseChunks: AsyncSequence, Sendable {
 }
 
 extension RequestManager {
-    /// Sends a request and reads its body line by line.
-    ///
-    /// See ``ResponseLines``.
+    /// Sends a request and reads its body line by line; see ``ResponseLines``.
     ///
     /// - Parameters:
     ///   - request: the request, which is sent at once.

@@ -40,27 +40,16 @@ public struct ResponseLines: AsyncSequence, Sendable {
     /// The underlying operation, with its head, progress and outcome.
     public var operation: RequestOperation<Void> { chunks.operation }
 
-    /// Makes the iterator.
-    ///
-    /// The sequence can be read once.
+    /// Makes the iterator; the sequence can be read once.
     public func makeAsyncIterator() -> AsyncIterator {
-        AsyncIterator(
-            operation: operation, chunks: chunks.makeAsyncIterator(),
-            parser: LineParser(maxBytes: maxLineBytes))
+        AsyncIterator(chunks: chunks.makeAsyncIterator(), parser: LineParser(maxBytes: maxLineBytes))
     }
 
     /// Reads the lines.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        fileprivate let operation: RequestOperation<Void>
         fileprivate var chunks: ResponseChunks.AsyncIterator
         fileprivate var parser: LineParser
-        private var end: Result<Void, RequestError>?
-
-        fileprivate init(
-            operation: RequestOperation<Void>, chunks: ResponseChunks.AsyncIterator, parser: LineParser
-        ) {
-            (self.operation, self.chunks, self.parser) = (operation, chunks, parser)
-        }
+        fileprivate var end: Result<Void, RequestError>?
 
         /// The next line without its end; nil after the last.
         ///
@@ -73,9 +62,8 @@ public struct ResponseLines: AsyncSequence, Sendable {
             }
             do throws(RequestError) {
                 while true {
-                    if let line = try operation.ending(with: { () throws(RequestError) in try parser.next() }) {
-                        return line
-                    }
+                    let line = try chunks.operation.ending { () throws(RequestError) in try parser.next() }
+                    if let line { return line }
                     guard let chunk = try await chunks.next(isolation: actor) else { break }
                     parser.append(chunk)
                 }
@@ -133,45 +121,36 @@ struct LineParser {
     // Nil when the parser needs more bytes. A byte order mark at the beginning is removed, and invalid UTF-8 becomes
     // U+FFFD. Not to be called again after `.bodyTooLarge`, for a line longer than allowed.
     mutating func next() throws(RequestError) -> String? {
-        let (start, end, found) = find()
-        guard beginning.count + end - start <= maxBytes else {
-            throw RequestError(.bodyTooLarge, "a line has more than the \(maxBytes) bytes allowed")
-        }
+        let (lineFeed, carriageReturn) = (UInt8(ascii: "\n"), UInt8(ascii: "\r"))
+        var isTooLong = false
         let line: String? = chunk.withUnsafeBytes { bytes in
-            let piece = UnsafeRawBufferPointer(rebasing: bytes[start..<end])
-            guard found, beginning.isEmpty else {
+            if skipsLineFeed, position < bytes.count {
+                if bytes[position] == lineFeed { position += 1 }
+                skipsLineFeed = false
+            }
+            var end = position
+            while end < bytes.count, bytes[end] != lineFeed, bytes[end] != carriageReturn { end += 1 }
+            let piece = UnsafeRawBufferPointer(rebasing: bytes[position..<end])
+            isTooLong = beginning.count + piece.count > maxBytes
+            if isTooLong { return nil }
+            guard end < bytes.count else {
                 beginning.append(contentsOf: piece)
                 return nil
             }
-            return text(of: piece)
+            (skipsLineFeed, position) = (bytes[end] == carriageReturn, end + 1)
+            if beginning.isEmpty { return text(of: piece) }
+            beginning.append(contentsOf: piece)
+            return takeBeginning()
         }
-        guard found else {
-            (chunk, position) = (Data(), 0)
-            return nil
-        }
-        return line ?? takeBeginning()
+        if isTooLong { throw RequestError(.bodyTooLarge, "a line has more than the \(maxBytes) bytes allowed") }
+        if line == nil { (chunk, position) = (Data(), 0) }
+        return line
     }
 
     mutating func finish() -> String? {
         guard !beginning.isEmpty else { return nil }
         let (isMark, line) = (isFirstLine, takeBeginning())
         return isMark && line.isEmpty ? nil : line
-    }
-
-    private mutating func find() -> (start: Int, end: Int, found: Bool) {
-        chunk.withUnsafeBytes { bytes in
-            if skipsLineFeed, position < bytes.count {
-                if bytes[position] == UInt8(ascii: "\n") { position += 1 }
-                skipsLineFeed = false
-            }
-            let start = position
-            var end = start
-            while end < bytes.count, bytes[end] != UInt8(ascii: "\n"), bytes[end] != UInt8(ascii: "\r") { end += 1 }
-            guard end < bytes.count else { return (start, end, false) }
-            skipsLineFeed = bytes[end] == UInt8(ascii: "\r")
-            position = end + 1
-            return (start, end, true)
-        }
     }
 
     private mutating func takeBeginning() -> String {

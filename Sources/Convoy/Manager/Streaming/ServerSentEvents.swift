@@ -55,24 +55,15 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
     /// Reads the events.
     public struct AsyncIterator: AsyncIteratorProtocol {
-        private struct Connection {
-            let operation: RequestOperation<Void>
-            var chunks: ResponseChunks.AsyncIterator
-        }
-
-        private let events: ServerSentEvents
-        private var parser: EventParser
-        private var connection: Connection?
-        private var fruitlessCount = 0
-        private var end: Result<Void, RequestError>?
+        fileprivate let events: ServerSentEvents
+        fileprivate var parser: EventParser
+        fileprivate var connection: ResponseChunks.AsyncIterator?
+        fileprivate var fruitlessCount = 0
+        fileprivate var end: Result<Void, RequestError>?
         /// The time that clients must wait before a reconnection; nil while the server has not sent one.
         ///
         /// ``ServerSentEvents/onReconnectionTime(_:)`` reports it as soon as it arrives.
-        public private(set) var reconnectionTime: Duration?
-
-        fileprivate init(events: ServerSentEvents, parser: EventParser) {
-            (self.events, self.parser) = (events, parser)
-        }
+        public var reconnectionTime: Duration? { parser.reconnectionTime }
 
         /// The next event; nil after the last.
         ///
@@ -104,18 +95,16 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             while true {
                 var connection = connection ?? connect()
                 defer { self.connection = connection }
+                let earlierTime = reconnectionTime
                 let event = try connection.operation.ending { () throws(RequestError) in try parser.next() }
-                if let time = parser.reconnectionTime, time != reconnectionTime {
-                    reconnectionTime = time
-                    events.reconnectionTimeHandler?(time)
-                }
+                if let time = reconnectionTime, time != earlierTime { events.reconnectionTimeHandler?(time) }
                 if let event {
                     fruitlessCount = 0
                     return event
                 }
                 var failure: RequestError?
                 do throws(RequestError) {
-                    if let chunk = try await connection.chunks.next(isolation: actor) {
+                    if let chunk = try await connection.next(isolation: actor) {
                         parser.append(chunk)
                         continue
                     }
@@ -126,12 +115,11 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        private mutating func connect() -> Connection {
+        private mutating func connect() -> ResponseChunks.AsyncIterator {
             parser.beginAgain()
             var request = events.request
             if let id = parser.lastEventID { request = request.header("Last-Event-ID", id.isEmpty ? nil : id) }
-            let chunks = events.manager.chunks(of: request)
-            return Connection(operation: chunks.operation, chunks: chunks.makeAsyncIterator())
+            return events.manager.chunks(of: request).makeAsyncIterator()
         }
 
         private mutating func delay(
@@ -157,18 +145,15 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 /// The wait of an event stream for its next connection, during which there is no operation to cancel.
 private final class Pause: Producer {
     private let last: AnyRequestOperation
-    private let end: AsyncStream<Never>.Continuation
-    private let cancelled = Locked(false)
+    private let cancellations: AsyncStream<Void>.Continuation
 
-    init(after last: AnyRequestOperation, _ end: AsyncStream<Never>.Continuation) {
-        (self.last, self.end) = (last, end)
+    init(after last: AnyRequestOperation, _ cancellations: AsyncStream<Void>.Continuation) {
+        (self.last, self.cancellations) = (last, cancellations)
     }
 
-    var isCancelled: Bool { cancelled.withLock { $0 } }
-
     func cancel() {
-        cancelled.withLock { $0 = true }
-        end.finish()
+        cancellations.yield()
+        cancellations.finish()
     }
 
     func cancel(where isMeant: (AnyRequestOperation) -> Bool) { if isMeant(last) { cancel() } }
@@ -180,14 +165,15 @@ extension Scheduler {
     fileprivate func pause(
         for delay: Duration, after last: AnyRequestOperation, isolation _: isolated (any Actor)?
     ) async throws(RequestError) {
-        let (stream, continuation) = AsyncStream<Never>.makeStream()
+        let (cancellations, continuation) = AsyncStream<Void>.makeStream()
         let pause = Pause(after: last, continuation)
         begin(pause)
         defer { end(pause) }
         let timer = context.clock.wake(at: context.clock.now + delay) { continuation.finish() }
-        for await _ in stream {}
+        var isCancelled = false
+        for await _ in cancellations { isCancelled = true }
         timer.cancel()
-        guard Task.isCancelled || pause.isCancelled else { return }
+        guard Task.isCancelled || isCancelled else { return }
         throw RequestError(.cancelled, "it was cancelled while it waited to connect again")
     }
 }
@@ -196,9 +182,7 @@ extension Scheduler {
 public struct ServerSentEvent: Sendable, Hashable {
     /// The event's type; `message` when the server sends none.
     public var type: String
-    /// The event's data.
-    ///
-    /// If the server sends several lines of data, they are joined by LF.
+    /// The event's data, whose lines are joined by LF.
     public var data: String
     /// The last id that the server sent, with this event or before; empty when there is none.
     public var lastEventID: String
@@ -238,9 +222,7 @@ struct EventParser {
         (type, data, nextEventID) = ("", "", lastEventID)
     }
 
-    /// The next event; nil when the parser needs more bytes.
-    ///
-    /// - Throws: `.bodyTooLarge` for an event larger than allowed. Do not call this method again after that.
+    // Nil when the parser needs more bytes. Not to be called again after `.bodyTooLarge`.
     mutating func next() throws(RequestError) -> ServerSentEvent? {
         while let line = try lines.next() {
             guard line.isEmpty else {

@@ -15,14 +15,12 @@ enum BodyReading: Sendable {
 protocol BlockingReader: AnyObject, Sendable {
     /// Copies the next bytes to a buffer, which is not empty, and returns their number; 0 at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>
-    /// Whether the next bytes may be in memory and can be read without waiting.
     var readsWithoutWaiting: Bool { get }
     /// Does the same as `read`, but never waits, so any thread may call it; nil if it would have to wait.
     func readWithoutWaiting(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>?
 }
 
 extension BlockingReader {
-    /// By default, each read may have to wait.
     var readsWithoutWaiting: Bool { false }
     func readWithoutWaiting(into _: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>? { nil }
 }

@@ -3,8 +3,7 @@ import Foundation
 
 /// A `multipart/form-data` body: fields and files, in order.
 ///
-/// The length of a form is known before it is sent, and files are read while they are sent. A form with a gigabyte of
-/// files therefore uses no more memory than a form without files.
+/// The length of a form is known before it is sent. Files are read while they are sent, so they need no memory.
 ///
 /// ```swift
 /// var form = MultipartForm()
@@ -14,10 +13,8 @@ import Foundation
 /// let response = try await manager.send(request)
 /// ```
 ///
-/// Names and file names are sent in UTF-8, with `"` as `%22`. CR, LF or NUL in a name makes the request invalid. A
-/// backslash at the end of a name, or before another backslash, also makes the request invalid. Browsers send such
-/// backslashes unchanged, and servers parse them differently. Most servers read a quotation mark after a backslash as
-/// part of the name, or two backslashes as one.
+/// Names and file names are sent in UTF-8, with `"` as `%22`. CR, LF or NUL in a name makes the request invalid, and so
+/// does a backslash at the end of a name or before another one: browsers send them unchanged, and servers differ.
 public struct MultipartForm: Sendable, Hashable {
     private enum Content: Hashable {
         case data(Data)
@@ -53,8 +50,6 @@ public struct MultipartForm: Sendable, Hashable {
     /// Adds bytes in memory.
     ///
     /// - Parameters:
-    ///   - data: the bytes.
-    ///   - name: the name of the field.
     ///   - fileName: the name under which the server receives it as a file; nil for a plain field.
     ///   - contentType: the content type; if nil, it follows from the file name, and without a file name there is
     ///     none.
@@ -66,7 +61,6 @@ public struct MultipartForm: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - file: the file, which must exist when the request is sent.
-    ///   - name: the name of the field.
     ///   - fileName: the name that the server receives; if nil, the file's own.
     ///   - contentType: the content type; if nil, it follows from the file name, or is `application/octet-stream`.
     public mutating func append(file: URL, name: String, fileName: String? = nil, contentType: String? = nil) {
@@ -77,10 +71,7 @@ public struct MultipartForm: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - byteCount: the exact length. Fewer or more bytes fail the request with `.bodyUnreadable`.
-    ///   - name: the name of the field.
-    ///   - fileName: the name under which the server receives it as a file; nil for a plain field.
-    ///   - contentType: the content type; if nil, it follows from the file name, and without a file name there is
-    ///     none.
+    ///   - fileName: as `contentType` in ``append(_:name:fileName:contentType:)``.
     ///   - canRepeat: whether `stream` returns the same bytes each time it is called.
     ///   - stream: as in ``Request/body(byteCount:canRepeat:contentType:stream:)``.
     public mutating func append(
@@ -151,7 +142,6 @@ public struct MultipartForm: Sendable, Hashable {
         return .success(bodies.isEmpty ? .data(text) : .joined(bodies + [.data(text)]))
     }
 
-    /// The maximum size of a part that is copied into one buffer with its header.
     private static let smallBytes = 64 << 10
 
     private func header(of part: Part) -> Data {

@@ -7,8 +7,8 @@ public enum RequestBody: Sendable, Hashable {
     case data(Data)
     /// The bytes of a file, read while they are sent.
     ///
-    /// - Parameter byteCount: the file's size when the request had become ready to run. A file that has become shorter
-    ///   fails the request. Of a file that has grown, only this many bytes are sent.
+    /// - Parameter byteCount: the file's size when the request had become ready to run. A shorter file fails the
+    ///   request; of a longer one, only this many bytes are sent.
     indirect case file(URL, byteCount: Int64)
     /// Bodies end to end, as in a ``MultipartForm``. A file among them whose size has changed fails the request.
     case joined([RequestBody])
@@ -25,33 +25,21 @@ public enum RequestBody: Sendable, Hashable {
         }
     }
 
-    /// Whether the body can be sent again from its beginning, for a retry or for a redirect that keeps the body.
-    public var canRepeat: Bool {
+    private var streams: [BodyStream] {
         switch self {
-        case .data, .file: true
-        case .joined(let bodies): bodies.allSatisfy(\.canRepeat)
-        case .stream(let stream): stream.canRepeat
+        case .data, .file: []
+        case .joined(let bodies): bodies.flatMap(\.streams)
+        case .stream(let stream): [stream]
         }
     }
 
-    /// Whether a part of the body has been read and cannot be read again.
-    var isUsedUp: Bool {
-        switch self {
-        case .data, .file: false
-        case .joined(let bodies): bodies.contains(where: \.isUsedUp)
-        case .stream(let stream): stream.isUsedUp
-        }
-    }
+    /// Whether the body can be sent again from its beginning, for a retry or for a redirect that keeps the body.
+    public var canRepeat: Bool { streams.allSatisfy(\.canRepeat) }
+
+    var isUsedUp: Bool { streams.contains(where: \.isUsedUp) }
 
     /// The bytes, if they are in memory.
     public var data: Data? { if case .data(let data) = self { data } else { nil } }
-}
-
-extension Int64 {
-    fileprivate func saturatingSum(_ other: Int64) -> Int64 {
-        let (sum, overflows) = addingReportingOverflow(other)
-        return overflows ? .max : sum
-    }
 }
 
 /// As the caller gave it; files are checked when the request is ready to run.
@@ -82,28 +70,23 @@ enum GivenBody: Sendable {
     }
 
     static func look(at file: URL) -> Result<Int64, RequestError> {
-        guard file.isFileURL else { return .failure(.unreadable(file, "it is not a file URL")) }
-        // The system would use only the part before the NUL.
-        guard !file.path.utf8.contains(0) else { return .failure(.unreadable(file, "its name contains NUL")) }
         var status = stat()
-        guard stat(file.path, &status) == 0 else {
-            return .failure(.unreadable(file, String(cString: strerror(errno))))
-        }
+        func failure(_ reason: String) -> Result<Int64, RequestError> { .failure(.unreadable(file, reason)) }
+        guard file.isFileURL else { return failure("it is not a file URL") }
+        // The system would use only the part before the NUL.
+        guard !file.path.utf8.contains(0) else { return failure("its name contains NUL") }
+        guard stat(file.path, &status) == 0 else { return failure(String(cString: strerror(errno))) }
         guard status.st_mode & S_IFMT == S_IFREG else {
-            return .failure(
-                .unreadable(file, status.st_mode & S_IFMT == S_IFDIR ? "it is a directory" : "it is not a file"))
+            return failure(status.st_mode & S_IFMT == S_IFDIR ? "it is a directory" : "it is not a file")
         }
-        guard access(file.path, R_OK) == 0 else { return .failure(.unreadable(file, "it is not readable")) }
+        guard access(file.path, R_OK) == 0 else { return failure("it is not readable") }
         guard status.st_size > 0 || !hasHiddenBytes(file) else {
-            return .failure(
-                .unreadable(
-                    file,
-                    "the system reports its size as 0, but it has content, as in /proc; read it, and send the data"))
+            return failure(
+                "the system reports its size as 0, but it has content, as in /proc; read it, and send the data")
         }
         return .success(Int64(status.st_size))
     }
 
-    /// Whether a file of size 0 has bytes that the system produces when they are read.
     private static func hasHiddenBytes(_ file: URL) -> Bool {
         let descriptor = open(file.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else { return false }

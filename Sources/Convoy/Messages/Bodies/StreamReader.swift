@@ -48,7 +48,6 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
 }
 
 final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader where Chunks.Element == Data {
-    /// The iterator and the length so far; used by one task at a time.
     private final class Position: @unchecked Sendable {
         // @unchecked: one task at a time uses the position.
         private var iterator: Chunks.AsyncIterator
@@ -141,12 +140,9 @@ private struct LengthCheck {
 
 /// The bytes of a body that the caller's code produces while they are sent.
 ///
-/// ``Request/body(byteCount:canRepeat:contentType:stream:)`` and its variants make body streams. A body stream is equal
-/// only to itself.
+/// ``Request/body(byteCount:canRepeat:contentType:stream:)`` and its variants make streams, each equal only to itself.
 public final class BodyStream: Sendable {
-    /// The length in bytes.
-    ///
-    /// With nil the length is unknown, and the body is sent in chunks (RFC 9112, section 7.1).
+    /// The length in bytes; with nil the body is sent in chunks (RFC 9112, section 7.1).
     public let byteCount: Int64?
     /// Whether the stream can be read again from its beginning.
     public let canRepeat: Bool
@@ -159,10 +155,8 @@ public final class BodyStream: Sendable {
         byteCount: Int64?, canRepeat: Bool, comesInItsOwnTime: Bool,
         open: @escaping @Sendable () throws(RequestError) -> BodyReading
     ) {
-        self.byteCount = byteCount
-        self.canRepeat = canRepeat
+        (self.byteCount, self.canRepeat, self.open) = (byteCount, canRepeat, open)
         self.comesInItsOwnTime = comesInItsOwnTime
-        self.open = open
     }
 
     var isUsedUp: Bool { !canRepeat && hasBegun.withLock { $0 } }

@@ -3,10 +3,9 @@
 /// A limit of requests per period.
 ///
 /// The limit is a token bucket: one request every ``period`` / ``requests``, and after a pause up to ``burst`` at once.
-/// Each attempt counts, including redirects and retries. Requests over the limit wait in their queue, which preserves
-/// their priorities and order. Requests to other hosts continue. If a deadline is earlier than the next token, the
-/// request fails at once with `.deadlineExceeded`, and the message names the rate. The request does not wait for a
-/// token that a cancelled request might return.
+/// Each attempt counts, including redirects and retries. Requests over the limit wait in their queue, by priority and
+/// order; requests to other hosts continue. If a deadline is earlier than the next token, the request fails at once
+/// with `.deadlineExceeded`, even if a cancelled request might return a token.
 ///
 /// ```swift
 /// var configuration = RequestManager.Configuration()
@@ -14,10 +13,8 @@
 /// configuration.requestRate = RequestRate(600, per: .seconds(60), burst: 20)
 /// ```
 ///
-/// Values out of range are clamped when they are used.
-///
 /// ## Concurrency
-/// A value; use it from any thread.
+/// A value; use it from any thread. What is out of range is clamped when it is used.
 ///
 /// ## Topics
 /// - ``perSecond(_:)``
@@ -27,20 +24,14 @@
 public struct RequestRate: Sendable, Hashable {
     /// The number of requests in each ``period``; at least 1.
     public var requests: Int
-    /// The period of ``requests``, from zero to a day; a second by default.
-    ///
-    /// Zero means no limit.
+    /// The period of ``requests``, up to a day; a second by default, and zero for no limit.
     public var period: Duration
-    /// The number of requests that may be sent at once after a pause, from 1 to 1,000,000.
-    ///
-    /// With the default of 1, requests are evenly spaced.
+    /// How many requests may be sent at once after a pause, up to 1,000,000; by default 1, so they are evenly spaced.
     public var burst: Int
 
     /// Makes a rate.
     public init(_ requests: Int, per period: Duration = .seconds(1), burst: Int = 1) {
-        self.requests = requests
-        self.period = period
-        self.burst = burst
+        (self.requests, self.period, self.burst) = (requests, period, burst)
     }
 
     /// A number of requests per second, evenly spaced.
@@ -58,7 +49,6 @@ struct RequestPacer {
     /// How far `paidAt`, the time at which all used tokens are replenished, may be ahead while a token is available.
     private let credit: Duration
     private var paidAt: ContinuousClock.Instant?
-    /// When a token was last taken from a full bucket.
     private var wasFull: ContinuousClock.Instant?
 
     init(_ rate: RequestRate) {
@@ -67,7 +57,6 @@ struct RequestPacer {
         credit = interval * (min(max(1, rate.burst), 1_000_000) - 1)
     }
 
-    /// When the next token is available; nil when one is available now.
     func due(after now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
         paidAt.flatMap { $0 - credit > now ? $0 - credit : nil }
     }

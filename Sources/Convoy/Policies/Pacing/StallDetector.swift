@@ -4,19 +4,17 @@
 final class StallDetector: Sendable {
     private struct State {
         var window: SpeedWindow
-        var timer = TimerSlot()
         var isOver = false
         var tell: (@Sendable (RequestError) -> Void)?
     }
 
     private let minimum: MinimumSpeed
     private let clock: any RequestClock
-    private let state: Locked<State>
+    private let state: TimedState<State>
 
     init(_ minimum: MinimumSpeed, clock: any RequestClock) {
-        self.minimum = minimum
-        self.clock = clock
-        state = Locked(State(window: SpeedWindow(minimum)))
+        (self.minimum, self.clock) = (minimum, clock)
+        state = TimedState(State(window: SpeedWindow(minimum)), clock: clock)
     }
 
     // When `note` reports a running transfer; a second call starts again, and has no effect after `stop()`. `tell` is
@@ -38,55 +36,39 @@ final class StallDetector: Sendable {
     func add(_ count: Int) { state.withLock { $0.window.add(count) } }
 
     func stop() {
-        let tell = state.withLock { state in
+        let tell = change { state, _ in
             state.isOver = true
             defer { state.tell = nil }
             return state.tell
         }
-        withExtendedLifetime(tell) { perform(state.withLock { $0.timer.move(to: nil) }) }
+        // What the closure holds is released outside the lock.
+        withExtendedLifetime(tell) {}
     }
 
-    private func change(_ change: (inout State, ContinuousClock.Instant) -> Void) {
+    @discardableResult
+    private func change<Result: Sendable>(_ body: (inout State, ContinuousClock.Instant) -> Result) -> Result? {
         let now = clock.now
-        perform(
-            state.withLock { state in
-                guard !state.isOver else { return nil }
-                change(&state, now)
-                return state.timer.move(to: state.window.due)
-            })
-    }
-
-    private func perform(_ move: TimerSlot.Move?) {
-        move?.perform(on: clock, withSlot: { change in state.withLock { change(&$0.timer) } }) { [weak self] number in
-            self?.fire(number)
+        return state.change(wake: { [weak self] in self?.check() }) { state in
+            let result = state.isOver ? nil : body(&state, now)
+            return (result, due: state.isOver ? nil : state.window.due)
         }
     }
 
     /// - Thread: the clock's queue.
-    private func fire(_ number: UInt64) {
-        let now = clock.now
-        let (move, tell, verdict) = state.withLock {
-            state -> (TimerSlot.Move?, (@Sendable (RequestError) -> Void)?, SpeedWindow.Verdict) in
-            guard state.timer.fired(number), !state.isOver else { return (nil, nil, .goesOn) }
-            let verdict = state.window.look(now: now)
-            guard case .isTooSlow = verdict else { return (state.timer.move(to: state.window.due), nil, verdict) }
+    private func check() {
+        let told = change { state, now -> (tell: (@Sendable (RequestError) -> Void)?, words: String)? in
+            guard case .isTooSlow(let bytes, let time) = state.window.look(now: now) else { return nil }
             state.isOver = true
             defer { state.tell = nil }
-            return (nil, state.tell, verdict)
+            return (state.tell, "it stalled: \(bytes) bytes in \(time.words), slower than the minimum of ")
         }
-        perform(move)
-        guard case .isTooSlow(let bytes, let time) = verdict else { return }
-        tell?(
-            RequestError(
-                .timedOut,
-                "it stalled: \(bytes) bytes in \(time.words), slower than the minimum of \(minimum.bytesPerSecond) a second"
-            ))
+        guard let told, let (tell, words) = told else { return }
+        tell?(RequestError(.timedOut, words + "\(minimum.bytesPerSecond) a second"))
     }
 }
 
 struct MinimumSpeed: Hashable, Sendable {
     var bytesPerSecond: Int64
-    /// A window with too few bytes fails the transfer.
     var duration: Duration
 }
 
@@ -107,7 +89,6 @@ struct SpeedWindow {
 
     init(_ minimum: MinimumSpeed) { self.minimum = minimum }
 
-    /// When to check the speed; nil while the transfer is paused.
     var due: ContinuousClock.Instant? { runningSince.map { $0 + (length - counted) } }
 
     /// The length of a window, limited to 1,000,000,000 seconds, because an overflowing sum would trap.
@@ -133,10 +114,9 @@ struct SpeedWindow {
     mutating func look(now: ContinuousClock.Instant) -> Verdict {
         count(now)
         guard runningSince != nil, counted >= length else { return .goesOn }
-        let (came, time) = (bytes, counted)
-        (bytes, counted) = (0, .zero)
-        let isEnough = Double(came) >= Double(minimum.bytesPerSecond) * length.seconds
-        return isEnough ? .goesOn : .isTooSlow(bytes: came, time: time)
+        defer { (bytes, counted) = (0, .zero) }
+        let isEnough = Double(bytes) >= Double(minimum.bytesPerSecond) * length.seconds
+        return isEnough ? .goesOn : .isTooSlow(bytes: bytes, time: counted)
     }
 
     private mutating func count(_ now: ContinuousClock.Instant) {

@@ -8,12 +8,10 @@ import Foundation
 extension Request {
     /// Compresses the body with gzip and sets `Content-Encoding`.
     ///
-    /// The compression runs on the calling thread, except for JSON that is encoded later (``json(_:)``).
-    ///
-    /// Call this method after the function that sets the body. A body that is set later is sent uncompressed, with a
-    /// wrong `Content-Encoding`. Use gzip only if you know that the server accepts it. A request without a body, or
-    /// with a body that is not in memory (a file, a stream, a sequence, a multipart form), becomes invalid with the
-    /// reason.
+    /// The compression runs on the calling thread, except for JSON that is encoded later (``json(_:)``). Call this
+    /// method after the function that sets the body. A body that is set later is sent uncompressed, with a wrong
+    /// `Content-Encoding`. Use gzip only if you know that the server accepts it. A request without a body, or with a
+    /// body that is not in memory (a file, a stream, a sequence, a multipart form), becomes invalid with the reason.
     ///
     /// - Complexity: O(*n*) for *n* bytes of body.
     public func gzipped() -> Self {
@@ -21,10 +19,8 @@ extension Request {
             guard core.defect == nil else { return }
             do throws(Gzip.Failure) {
                 switch core.body {
-                case .data(let body):
-                    core.body = .data(try Gzip.compress(body))
-                case .json(let encode):
-                    core.body = .json { try Gzip.compress(encode($0)) }
+                case .data(let body): core.body = .data(try Gzip.compress(body))
+                case .json(let encode): core.body = .json { try Gzip.compress(encode($0)) }
                 case .file, .stream, .multipart:
                     throw Gzip.Failure(reason: "only a body in memory can be compressed with gzipped()")
                 case nil:

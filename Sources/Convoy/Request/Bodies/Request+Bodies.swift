@@ -4,23 +4,18 @@ import Foundation
 extension Request {
     /// Sets the body, and the content type unless it is nil.
     public func body(_ body: Data, contentType: String? = "application/octet-stream") -> Self {
-        changed {
-            $0.body = .data(body)
-            if let contentType { $0.headerFields["Content-Type"] = contentType }
-        }
+        changed { $0.set(.data(body), contentType) }
     }
 
     /// Sends a file as the body, and sets the content type unless it is nil.
     ///
-    /// The file is read while it is sent.
-    ///
-    /// The file is checked when the request is ready to run and its dependencies have finished. The request fails
-    /// with `.bodyUnreadable` if the file is missing, unreadable, not a regular file, or becomes shorter while it is
-    /// sent. If the file grows after the check, for example a log, only the initial length is sent.
+    /// The file is read while it is sent. The file is checked when the request is ready to run and its dependencies
+    /// have finished. The request fails with `.bodyUnreadable` if the file is missing, unreadable, not a regular file,
+    /// or becomes shorter while it is sent. If the file grows after the check, for example a log, only the initial
+    /// length is sent.
     public func body(fromFile file: URL, contentType: String? = "application/octet-stream") -> Self {
         changed {
-            $0.body = .file(file)
-            if let contentType { $0.headerFields["Content-Type"] = contentType }
+            $0.set(.file(file), contentType)
             if !file.isFileURL { $0.defect = $0.defect ?? "the body \(file.redactedString) is not a file URL" }
         }
     }
@@ -31,7 +26,7 @@ extension Request {
     ///   operation, by the manager's encoder (``RequestManager/Configuration/encoder``) or a plain `JSONEncoder`. If
     ///   encoding fails, the operation fails with `.invalidRequest`, which names the key path and the reason.
     public func json(_ value: some Encodable & Sendable) -> Self {
-        changed { $0.setJSON(.json { try ($0 ?? JSONEncoder()).encode(value) }) }
+        changed { $0.set(.json { try ($0 ?? JSONEncoder()).encode(value) }, "application/json") }
     }
 
     /// Sets a JSON body and its content type, with your own encoder.
@@ -71,11 +66,10 @@ extension Request {
 
     /// Sends the bytes of a stream, and sets the content type unless it is nil.
     ///
-    /// The stream is read while it is sent.
-    ///
-    /// If a stream fails, or returns fewer or more bytes than declared, the request fails with `.bodyUnreadable`. The
-    /// server never sees such a body as complete. With a declared length, the last bytes are sent only after the stream
-    /// has reported its end. Without one, the chunk that marks the end of the body is not sent after a failure.
+    /// The stream is read while it is sent. If a stream fails, or returns fewer or more bytes than declared, the
+    /// request fails with `.bodyUnreadable`. The server never sees such a body as complete. With a declared length, the
+    /// last bytes are sent only after the stream has reported its end. Without one, the chunk that marks the end of the
+    /// body is not sent after a failure.
     ///
     /// - Parameters:
     ///   - byteCount: the length. Nil when unknown; the body is then sent in chunks (RFC 9112, section 7.1). With 0
@@ -83,7 +77,6 @@ extension Request {
     ///   - canRepeat: whether `stream` returns the same bytes each time, so that a redirect or a retry can send the
     ///     body again. If false, the body is sent only once. If a redirect needs the body again, the request fails with
     ///     `.bodyNotReplayable`, and retries do not take place.
-    ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
     ///   - stream: makes an unopened stream for each attempt; nil if it can make none. The function is called, and the
     ///     stream is read, on the request's own queue. URLSession on Linux uses its only queue instead, so a blocking
     ///     stream delays every other transfer.
@@ -91,7 +84,7 @@ extension Request {
         byteCount: Int64? = nil, canRepeat: Bool = true, contentType: String? = "application/octet-stream",
         stream: @escaping @Sendable () -> InputStream?
     ) -> Self {
-        body(.stream(byteCount: byteCount, canRepeat: canRepeat, stream), contentType: contentType)
+        changed { $0.take(.stream(byteCount: byteCount, canRepeat: canRepeat, stream), contentType) }
     }
 
     /// Sends the chunks of an asynchronous sequence, and sets the content type unless it is nil.
@@ -111,24 +104,17 @@ extension Request {
     ///     the sequence is not read.
     ///   - canRepeat: whether another iterator returns the same bytes, so that a redirect or a retry can send the
     ///     body again. If false, see ``body(byteCount:canRepeat:contentType:stream:)``.
-    ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
     public func body<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"
     ) -> Self where Chunks.Element == Data {
-        body(.sequence(chunks, byteCount: byteCount, canRepeat: canRepeat), contentType: contentType)
+        changed { $0.take(.sequence(chunks, byteCount: byteCount, canRepeat: canRepeat), contentType) }
     }
 
     /// Sends the bytes of a sequence, collected into chunks of 16 KiB.
     ///
-    /// The function works like the function for a sequence of `Data`. That function is faster, and sends each chunk
-    /// without waiting for 16 KiB.
-    ///
-    /// - Parameters:
-    ///   - bytes: the sequence. Each attempt makes one iterator.
-    ///   - byteCount: the length, or nil.
-    ///   - canRepeat: whether another iterator returns the same bytes.
-    ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
+    /// The function works like the function for a sequence of `Data`, and has its parameters. That function is faster,
+    /// and sends each chunk without waiting for 16 KiB.
     public func body<Bytes: AsyncSequence & Sendable>(
         _ bytes: Bytes, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"
@@ -138,36 +124,27 @@ extension Request {
 
     /// Sends a multipart form as `multipart/form-data` (RFC 7578).
     ///
-    /// The files of the form are read while they are sent.
-    ///
-    /// The request fails with `.bodyUnreadable` if a file is missing, unreadable, a directory, or changes its size
-    /// while it is sent.
+    /// The files of the form are read while they are sent. The request fails with `.bodyUnreadable` if a file is
+    /// missing, unreadable, a directory, or changes its size while it is sent.
     public func multipart(_ form: MultipartForm) -> Self {
         changed {
-            $0.body = .multipart(form)
-            $0.headerFields["Content-Type"] = form.contentType
+            $0.set(.multipart(form), form.contentType)
             $0.defect = $0.defect ?? form.defect
-        }
-    }
-
-    private func body(_ stream: BodyStream, contentType: String?) -> Self {
-        changed {
-            $0.take(stream)
-            if let contentType { $0.headerFields["Content-Type"] = contentType }
         }
     }
 }
 
 extension RequestCore {
-    mutating func setJSON(_ body: GivenBody) {
+    /// - Parameter contentType: nil leaves the field unchanged.
+    mutating func set(_ body: GivenBody, _ contentType: String?) {
         self.body = body
-        headerFields["Content-Type"] = "application/json"
+        if let contentType { headerFields["Content-Type"] = contentType }
     }
 
-    mutating func take(_ stream: BodyStream) {
+    mutating func take(_ stream: BodyStream, _ contentType: String? = nil) {
         // A stream with length 0 would never be read, so its errors would not be noticed. An empty body is sent
         // instead.
-        body = stream.byteCount == 0 ? .data(Data()) : .stream(stream)
+        set(stream.byteCount == 0 ? .data(Data()) : .stream(stream), contentType)
         if let byteCount = stream.byteCount, byteCount < 0 { defect = defect ?? "the length of the body is negative" }
     }
 }

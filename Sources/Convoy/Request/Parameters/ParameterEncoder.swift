@@ -13,12 +13,12 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     func container<Key>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-        node.becomeObject(at: codingPath)
+        node.become(.object(ParameterNode.Members()), at: codingPath)
         return KeyedEncodingContainer(KeyedParameters(encoder: self))
     }
 
     func unkeyedContainer() -> any UnkeyedEncodingContainer {
-        node.becomeArray(at: codingPath)
+        node.become(.array([]), at: codingPath)
         return UnkeyedParameters(encoder: self)
     }
 
@@ -30,40 +30,30 @@ struct ParameterEncoder: Encoder, SingleValueEncodingContainer {
     /// Every container calls this function.
     func encode(_ value: some Encodable) throws {
         guard depth <= Self.maxDepth else { throw EncodingError.tooDeep(at: codingPath) }
-        if try encodePlain(value) { return }
-        var below = self
-        below.depth += 1
-        do { try value.encode(to: below) } catch { throw EncodingError.failure(error, at: codingPath) }
+        do {
+            if let text = try text(of: value) { return try node.set(text, at: codingPath) }
+            var below = self
+            below.depth += 1
+            try value.encode(to: below)
+        } catch {
+            throw EncodingError.failure(error, at: codingPath)
+        }
     }
 
-    private func encodePlain(_ value: some Encodable) throws -> Bool {
-        let text: String?
+    /// Nil for a value that encodes itself.
+    private func text(of value: some Encodable) throws -> String? {
         switch value {
-        case let string as String: text = string
+        case let string as String: string
         case is Int, is Int8, is Int16, is Int32, is Int64, is Int128, is UInt, is UInt8, is UInt16, is UInt32,
             is UInt64, is UInt128, is Float, is Double, is Decimal:
             // The cast also unwraps an optional.
-            text = (value as? any CustomStringConvertible)?.description
-        case let flag as Bool: text = self.text(of: flag)
-        case let url as URL: text = url.absoluteString
-        case let date as Date: text = try self.text(of: date, as: encoding.dateEncoding.rule)
-        case let data as Data: text = try self.text(of: data, as: encoding.dataEncoding.rule)
-        default: return false
+            (value as? any CustomStringConvertible)?.description
+        case let flag as Bool: encoding.boolEncoding == .literal ? "\(flag)" : flag ? "1" : "0"
+        case let url as URL: url.absoluteString
+        case let date as Date: try encoding.dateEncoding.rule.apply(date)
+        case let data as Data: try encoding.dataEncoding.rule.apply(data)
+        default: nil
         }
-        guard let text else { return false }
-        try node.set(text, at: codingPath)
-        return true
-    }
-
-    private func text(of flag: Bool) -> String {
-        switch encoding.boolEncoding {
-        case .numeric: flag ? "1" : "0"
-        case .literal: flag ? "true" : "false"
-        }
-    }
-
-    private func text<Value>(of value: Value, as rule: Rule<Value, String?>) throws -> String? {
-        do { return try rule.apply(value) } catch { throw EncodingError.failure(error, at: codingPath) }
     }
 
     func nested(_ node: ParameterNode, _ key: any CodingKey) -> ParameterEncoder {
@@ -100,7 +90,7 @@ struct KeyedParameters<Key: CodingKey>: KeyedEncodingContainerProtocol {
     func superEncoder() -> any Encoder {
         let node = ParameterNode()
         encoder.node.put(node, for: nil)
-        return encoder.nested(node, ParameterKey("super"))
+        return encoder.nested(node, ParameterKey(stringValue: "super"))
     }
 
     func superEncoder(forKey key: Key) -> any Encoder { place(for: key) }
@@ -158,7 +148,7 @@ struct UnkeyedParameters: UnkeyedEncodingContainer {
     func superEncoder() -> any Encoder { place() }
 
     private func place() -> ParameterEncoder {
-        let (node, key) = (ParameterNode(), ParameterKey(index: count))
+        let (node, key) = (ParameterNode(), ParameterKey(intValue: count))
         encoder.node.append(node)
         return encoder.nested(node, key)
     }
@@ -207,19 +197,12 @@ final class ParameterNode {
 
     var count: Int { if case .array(let elements) = content { elements.count } else { 0 } }
 
-    func becomeObject(at codingPath: [any CodingKey]) {
-        switch content {
-        case .nothing, .absent: content = .object(Members())
-        case .object: break
+    func become(_ container: Content, at codingPath: [any CodingKey]) {
+        switch (content, container) {
+        case (.nothing, _), (.absent, _): content = container
+        case (.object, .object), (.array, .array): break
+        case (_, .array): refuse(.refusal("elements would replace a value that is already encoded", at: codingPath))
         default: refuse(.refusal("values with keys would replace a value that is already encoded", at: codingPath))
-        }
-    }
-
-    func becomeArray(at codingPath: [any CodingKey]) {
-        switch content {
-        case .nothing, .absent: content = .array([])
-        case .array: break
-        default: refuse(.refusal("elements would replace a value that is already encoded", at: codingPath))
         }
     }
 
@@ -245,10 +228,8 @@ struct ParameterKey: CodingKey {
     let stringValue: String
     let intValue: Int?
 
-    init(_ name: String) { (stringValue, intValue) = (name, nil) }
-    init(index: Int) { (stringValue, intValue) = ("\(index)", index) }
-    init(stringValue: String) { self.init(stringValue) }
-    init(intValue: Int) { self.init(index: intValue) }
+    init(stringValue: String) { (self.stringValue, intValue) = (stringValue, nil) }
+    init(intValue: Int) { (stringValue, self.intValue) = ("\(intValue)", intValue) }
 }
 
 extension EncodingError {
@@ -296,27 +277,26 @@ struct UncheckedParameter: Encodable {
     func encode(to encoder: any Encoder) throws {
         // `Encodable` is the first case. On Apple platforms, numbers and strings bridge to objects, so they would match
         // the cases for objects.
+        func single(_ value: (any Encodable)?) throws {
+            var container = encoder.singleValueContainer()
+            if let value { try container.encode(value) } else { try container.encodeNil() }
+        }
         switch value {
-        case let value as any Encodable: try encode(value, in: encoder.singleValueContainer())
+        case let value as any Encodable: try single(value)
         case let values as [String: Any]: try encode(values, to: encoder)
         case let values as [Any]: try encode(values, to: encoder)
-        case let value as any Wrapper: try encode(value.wrapped, in: encoder.singleValueContainer())
-        case is NSNull: try encode(nil as Bool?, in: encoder.singleValueContainer())
+        case let value as any Wrapper: try single(value.wrapped)
+        case is NSNull: try single(nil)
         // A `Substring`, a `Character` or a `Unicode.Scalar`.
-        case let text as any LosslessStringConvertible: try encode("\(text)", in: encoder.singleValueContainer())
-        case let text as NSString: try encode("\(text)", in: encoder.singleValueContainer())
-        case let number as NSNumber: try encode(number.plain, in: encoder.singleValueContainer())
+        case let text as any LosslessStringConvertible: try single("\(text)")
+        case let text as NSString: try single("\(text)")
+        case let number as NSNumber: try single(number.plain)
         default:
             let name = String(describing: type(of: value))
             throw EncodingError.refusal(
                 "a value of the type \(name) cannot be encoded: use an Encodable value, or its text",
                 at: encoder.codingPath)
         }
-    }
-
-    private func encode(_ value: (some Encodable)?, in container: any SingleValueEncodingContainer) throws {
-        var container = container
-        if let value { try container.encode(value) } else { try container.encodeNil() }
     }
 
     /// Checks the depth, because encoders such as `JSONEncoder` have no limit and would overflow the stack.
@@ -334,7 +314,7 @@ struct UncheckedParameter: Encodable {
         try Self.checkDepth(of: encoder)
         var container = encoder.container(keyedBy: ParameterKey.self)
         for (key, value) in values.sorted(by: { $0.key < $1.key }) {
-            try container.encode(UncheckedParameter(value: value), forKey: ParameterKey(key))
+            try container.encode(UncheckedParameter(value: value), forKey: ParameterKey(stringValue: key))
         }
     }
 }

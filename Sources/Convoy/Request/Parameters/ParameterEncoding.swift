@@ -24,9 +24,7 @@ import Foundation
 /// Only options drop values: `nilEncoding` decides about nil, `emptyEncoding` about empty arrays and dictionaries. An
 /// array or a single value at the top level has no key, which is an error. If a type encodes a key twice, the later
 /// value replaces the earlier, as in `JSONEncoder`. Elements keep their order and their index, even if earlier ones are
-/// omitted.
-///
-/// Text is percent-encoded in UTF-8 (RFC 3986, section 2.1), except letters, digits, `-._~` and `/?`.
+/// omitted. Text is percent-encoded in UTF-8 (RFC 3986, section 2.1), except letters, digits, `-._~` and `/?`.
 ///
 /// ## Concurrency
 /// A `Sendable` value. Two encodings are equal if all their options are equal. A custom option equals only its
@@ -42,10 +40,8 @@ public struct ParameterEncoding: Sendable, Hashable {
 
     /// Whether the pairs of each dictionary and each type are sorted.
     ///
-    /// If false, the pairs are in the order of encoding.
-    ///
-    /// The order of a Swift `Dictionary` differs from process to process. A `[String: Any?]` dictionary is always
-    /// sorted by its keys.
+    /// If false, the pairs are in the order of encoding. The order of a Swift `Dictionary` differs from process to
+    /// process. A `[String: Any?]` dictionary is always sorted by its keys.
     public var alphabetizeKeyValuePairs: Bool
     /// How the keys of an array's elements are written.
     public var arrayEncoding: ArrayEncoding
@@ -71,9 +67,7 @@ public struct ParameterEncoding: Sendable, Hashable {
     /// no meaning in a form. Other characters are still percent-encoded. The default is `/` and `?`.
     public var allowedCharacters: Set<Character>
 
-    /// Makes an encoding.
-    ///
-    /// Each option has Alamofire's default.
+    /// Makes an encoding; each option has Alamofire's default.
     public init(
         alphabetizeKeyValuePairs: Bool = true, arrayEncoding: ArrayEncoding = .brackets,
         boolEncoding: BoolEncoding = .numeric, dataEncoding: DataEncoding = .base64,
@@ -97,10 +91,9 @@ public struct ParameterEncoding: Sendable, Hashable {
 
     /// Encodes parameters as pairs joined with `&`.
     ///
-    /// The result is empty for an empty dictionary and for nil.
-    ///
-    /// Numbers are written as in Swift (`1.0`, `inf`, `nan`), a `Decimal` with all its digits, a URL as its absolute
-    /// string. An enum with associated values is written as a dictionary, `key[case][_0]`.
+    /// The result is empty for an empty dictionary and for nil. Numbers are written as in Swift (`1.0`, `inf`, `nan`),
+    /// a `Decimal` with all its digits, a URL as its absolute string. An enum with associated values is written as a
+    /// dictionary, `key[case][_0]`.
     ///
     /// - Parameter parameters: a dictionary, or a type that encodes itself as one.
     /// - Returns: ASCII text, ready for a query or a body.
@@ -111,13 +104,14 @@ public struct ParameterEncoding: Sendable, Hashable {
         let root = ParameterNode()
         do {
             try ParameterEncoder(encoding: self, node: root, codingPath: []).encode(parameters)
-            return try ParameterText(encoding: self).text(of: root)
+            return try ParameterText(encoding: self).text(of: root) ?? ""
         } catch let error as EncodingError {
             throw error
         } catch {
             throw .failure(error, at: [])
         }
     }
+
     /// Encodes parameters from a dictionary.
     ///
     /// The values may have different types and be nested. The compiler cannot check them. Allowed are any
@@ -166,9 +160,7 @@ extension ParameterEncoding {
         /// The encoding of `Data` itself: an array of numbers.
         public static let deferredToData = Self(rule: Rule { _ in nil })
 
-        /// Your own rule.
-        ///
-        /// An error that it throws ends the encoding.
+        /// Your own rule; an error that it throws ends the encoding.
         public static func custom(_ encode: @escaping @Sendable (Data) throws -> String) -> Self {
             Self(rule: Rule { try encode($0) })
         }
@@ -187,14 +179,10 @@ extension ParameterEncoding {
         /// `2001-01-01T00:02:03Z` (RFC 3339), in whole seconds.
         public static let iso8601 = custom { $0.formatted(.iso8601) }
 
-        /// The text that a formatter returns.
-        ///
-        /// You must not change the formatter afterwards.
+        /// The text of a formatter, which you must not change afterwards.
         public static func formatted(_ formatter: DateFormatter) -> Self { custom { formatter.string(from: $0) } }
 
-        /// Your own rule.
-        ///
-        /// An error that it throws ends the encoding.
+        /// Your own rule; an error that it throws ends the encoding.
         public static func custom(_ encode: @escaping @Sendable (Date) throws -> String) -> Self {
             Self(rule: Rule { try encode($0) })
         }
@@ -210,6 +198,34 @@ extension ParameterEncoding {
         case refuse
     }
 
+    /// How keys are written.
+    ///
+    /// The rule receives the complete key before percent-encoding: `parentKey[childKey][]`.
+    public struct KeyEncoding: Sendable, Hashable {
+        let rule: Rule<String, String>
+
+        /// The keys unchanged; the default.
+        public static let useDefaultKeys = custom { $0 }
+        /// `oneTwoThree` becomes `one_two_three`, `userID[firstName]` becomes `user_id[first_name]`.
+        ///
+        /// A word begins at an upper-case letter after a lower-case one. It also begins at the last of several
+        /// upper-case letters if a lower-case one follows: `myURLProperty` becomes `my_url_property`.
+        public static let convertToSnakeCase = custom { $0.separatingWords(with: "_") }
+        /// `oneTwoThree` becomes `one-two-three`.
+        public static let convertToKebabCase = custom { $0.separatingWords(with: "-") }
+        /// `oneTwoThree` becomes `OneTwoThree`: only the first letter of the complete key changes.
+        public static let capitalized = custom { $0.prefix(1).uppercased() + $0.dropFirst() }
+        /// `oneTwoThree` becomes `ONETWOTHREE`.
+        public static let uppercased = custom { $0.uppercased() }
+        /// `oneTwoThree` becomes `onetwothree`.
+        public static let lowercased = custom { $0.lowercased() }
+
+        /// Your own rule, which receives the complete key.
+        public static func custom(_ encode: @escaping @Sendable (_ key: String) -> String) -> Self {
+            Self(rule: Rule(encode))
+        }
+    }
+
     /// How nested keys are joined.
     public struct KeyPathEncoding: Sendable, Hashable {
         let rule: Rule<String, String>
@@ -219,9 +235,7 @@ extension ParameterEncoding {
         /// `parent.child.grandchild`.
         public static let dots = custom { ".\($0)" }
 
-        /// Your own rule.
-        ///
-        /// The function returns the text that is appended to a key for the nested key.
+        /// Your own rule, which returns the text that is appended to a key for the nested key.
         public static func custom(_ encode: @escaping @Sendable (_ subkey: String) -> String) -> Self {
             Self(rule: Rule(encode))
         }
@@ -266,38 +280,6 @@ final class Rule<Input, Output>: Sendable, Hashable {
     static func == (left: Rule, right: Rule) -> Bool { left === right }
 
     func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
-}
-
-extension ParameterEncoding {
-    /// How keys are written.
-    ///
-    /// The rule receives the complete key before percent-encoding: `parentKey[childKey][]`.
-    public struct KeyEncoding: Sendable, Hashable {
-        let rule: Rule<String, String>
-
-        /// The keys unchanged; the default.
-        public static let useDefaultKeys = custom { $0 }
-        /// `oneTwoThree` becomes `one_two_three`, `userID[firstName]` becomes `user_id[first_name]`.
-        ///
-        /// A word begins at an upper-case letter after a lower-case one. It also begins at the last of several
-        /// upper-case letters if a lower-case one follows: `myURLProperty` becomes `my_url_property`.
-        public static let convertToSnakeCase = custom { $0.separatingWords(with: "_") }
-        /// `oneTwoThree` becomes `one-two-three`.
-        public static let convertToKebabCase = custom { $0.separatingWords(with: "-") }
-        /// `oneTwoThree` becomes `OneTwoThree`.
-        ///
-        /// Only the first letter of the complete key changes.
-        public static let capitalized = custom { $0.prefix(1).uppercased() + $0.dropFirst() }
-        /// `oneTwoThree` becomes `ONETWOTHREE`.
-        public static let uppercased = custom { $0.uppercased() }
-        /// `oneTwoThree` becomes `onetwothree`.
-        public static let lowercased = custom { $0.lowercased() }
-
-        /// Your own rule, which receives the complete key.
-        public static func custom(_ encode: @escaping @Sendable (_ key: String) -> String) -> Self {
-            Self(rule: Rule(encode))
-        }
-    }
 }
 
 extension String {
@@ -351,30 +333,25 @@ struct ParameterText {
             allowed: "-._~\(choosable)", writesSpaceAsPlus: encoding.spaceEncoding == .plusReplaced)
     }
 
-    func text(of root: ParameterNode) throws -> String {
-        if let defect = root.defect { throw defect }
-        switch root.content {
-        case .nothing, .absent: return ""
-        case .object(let members): return try joined(members, below: nil, at: []) ?? ""
-        case .array, .text:
-            throw EncodingError.refusal("it has no key: put it into a dictionary, [\"name\": value]", at: [])
-        }
-    }
-
     /// The pairs of one node; nil when the encoding omits the node.
-    private func text(of node: ParameterNode, key: String, at path: [any CodingKey]) throws -> String? {
+    ///
+    /// - Parameter key: nil for the parameters as a whole.
+    func text(of node: ParameterNode, key: String? = nil, at path: [any CodingKey] = []) throws -> String? {
         if let defect = node.defect { throw defect }
-        switch node.content {
-        case .absent: return nil
-        case .text(let text): return try pair(key, text)
-        case .object(let members) where !members.list.isEmpty: return try joined(members, below: key, at: path)
-        case .array(let elements) where !elements.isEmpty:
+        switch (node.content, key) {
+        case (.absent, _), (.nothing, nil): return nil
+        case (.object(let members), _) where key == nil || !members.list.isEmpty:
+            return try joined(members, below: key, at: path)
+        case (_, nil):
+            throw EncodingError.refusal("it has no key: put it into a dictionary, [\"name\": value]", at: path)
+        case (.text(let text), let key?): return try pair(key, text)
+        case (.array(let elements), let key?) where !elements.isEmpty:
             let segments = try elements.enumerated().compactMap { index, element in
                 let elementKey = try encoding.arrayEncoding.rule.apply((key, index))
-                return try text(of: element, key: elementKey, at: path + [ParameterKey(index: index)])
+                return try text(of: element, key: elementKey, at: path + [ParameterKey(intValue: index)])
             }
             return segments.isEmpty ? nil : segments.joined(separator: "&")
-        case .nothing, .object, .array:
+        case (.nothing, let key?), (.object, let key?), (.array, let key?):
             switch encoding.emptyEncoding {
             case .dropKey: return nil
             case .dropValue: return try pair(key, "")
@@ -388,7 +365,7 @@ struct ParameterText {
     ) throws -> String? {
         var segments = try flattened(members, at: path).compactMap { name, node in
             let memberKey = try key.map { try $0 + encoding.keyPathEncoding.rule.apply(name) } ?? name
-            return try text(of: node, key: memberKey, at: path + [ParameterKey(name)])
+            return try text(of: node, key: memberKey, at: path + [ParameterKey(stringValue: name)])
         }
         if encoding.alphabetizeKeyValuePairs { segments.sort() }
         return segments.isEmpty ? nil : segments.joined(separator: "&")
@@ -411,7 +388,8 @@ struct ParameterText {
             for value in values {
                 guard keys.insert(value.key).inserted else {
                     throw EncodingError.refusal(
-                        "a class and its superclass both encode this key", at: path + [ParameterKey(value.key)])
+                        "a class and its superclass both encode this key",
+                        at: path + [ParameterKey(stringValue: value.key)])
                 }
                 all.append(value)
             }

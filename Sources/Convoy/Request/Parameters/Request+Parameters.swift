@@ -21,7 +21,9 @@ extension Request {
     ///   - parameters: a dictionary, or a type that encodes itself as one.
     ///   - encoding: the encoding; Alamofire's by default.
     public func query(_ parameters: some Encodable, encoding: ParameterEncoding = .default) -> Self {
-        addingQuery { try encoding.encode(parameters) }
+        encoded("the query parameters", { try encoding.encode(parameters) }) { core, text in
+            if !text.isEmpty { core.query.append(text) }
+        }
     }
 
     /// Appends parameters to the query, from a dictionary.
@@ -30,7 +32,7 @@ extension Request {
     /// ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
     public func query(_ parameters: [String: Any?], encoding: ParameterEncoding = .default) -> Self {
-        addingQuery { try encoding.encode(parameters) }
+        query(UncheckedParameter(value: parameters), encoding: encoding)
     }
 
     /// Sets parameters as a form body (`application/x-www-form-urlencoded`), in place of any other body.
@@ -47,7 +49,14 @@ extension Request {
     ///   - parameters: a dictionary, or a type that encodes itself as one; encoded at once, on the calling thread.
     ///   - encoding: the encoding; Alamofire's by default.
     public func form(_ parameters: some Encodable, encoding: ParameterEncoding = .default) -> Self {
-        settingForm { try encoding.encode(parameters) }
+        encoded("the form", { try encoding.encode(parameters) }) { core, text in
+            // A new body replaces the content type of the earlier body. A content type that was set without a body is
+            // the caller's, so it stays.
+            if core.body != nil || !core.headerFields.contains("Content-Type") {
+                core.headerFields["Content-Type"] = "application/x-www-form-urlencoded; charset=utf-8"
+            }
+            core.body = .data(Data(text.utf8))
+        }
     }
 
     /// Sets parameters from a dictionary as a form body, in place of any other body.
@@ -56,7 +65,7 @@ extension Request {
     /// ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
     public func form(_ parameters: [String: Any?], encoding: ParameterEncoding = .default) -> Self {
-        settingForm { try encoding.encode(parameters) }
+        form(UncheckedParameter(value: parameters), encoding: encoding)
     }
 
     /// Sets a JSON body and its content type, from a dictionary.
@@ -69,24 +78,9 @@ extension Request {
         settingJSON { try encoder.encode(UncheckedParameter(value: values)) }
     }
 
-    private func addingQuery(_ encode: () throws -> String) -> Self {
-        encoded("the query parameters", encode) { core, text in
-            if !text.isEmpty { core.query.append(text) }
-        }
+    func settingJSON(_ encode: () throws -> Data) -> Self {
+        encoded("the JSON body", encode) { $0.set(.data($1), "application/json") }
     }
-
-    private func settingForm(_ encode: () throws -> String) -> Self {
-        encoded("the form", encode) { core, text in
-            // A new body replaces the content type of the earlier body. A content type that was set without a body is
-            // the caller's, so it stays.
-            if core.body != nil || !core.headerFields.contains("Content-Type") {
-                core.headerFields["Content-Type"] = "application/x-www-form-urlencoded; charset=utf-8"
-            }
-            core.body = .data(Data(text.utf8))
-        }
-    }
-
-    func settingJSON(_ encode: () throws -> Data) -> Self { encoded("the JSON body", encode) { $0.setJSON(.data($1)) } }
 
     private func encoded<Encoded>(
         _ name: String, _ encode: () throws -> Encoded, _ use: (inout RequestCore, Encoded) -> Void

@@ -12,64 +12,61 @@ final class Download: DownloadTarget, @unchecked Sendable {
         /// The URL of a download that is cancelled and leaves no part.
         var discarded: URL?
         var keepsPart = false
-        /// Whether the last request was conditional on a change of the file.
         var asksForChange = false
         var progress = TransferProgress()
     }
 
     /// Fewer bytes than this do not justify a record, a checkpoint or a segment of their own.
     static let smallBytes: Int64 = 1 << 20
-    /// The number of written bytes after which a checkpoint synchronises the part and its record.
-    static let checkpointBytes: Int64 = 64 << 20
-    static let checkpointInterval = Duration.seconds(10)
-    /// The maximum number of existing bytes that are read for a digest before each write.
+    private static let checkpointBytes: Int64 = 64 << 20
+    private static let checkpointInterval = Duration.seconds(10)
+    /// The number of bytes between two saves of the segments; a killed process loses about that many bytes at most.
+    private static let saveBytes: Int64 = 4 << 20
     static let catchUpBytes: Int64 = 4 << 20
 
     let plan: DownloadPlan
     let directory: String
     /// The file's name in `directory`; nil when the response decides the name.
-    let fileName: String?
+    private let fileName: String?
     let executor = DiskExecutor()
     let shared = Locked(Shared())
-    var keepsPart: Bool { shared.withLock { $0.keepsPart } }
 
     var part: PartFile?
     var resumeFile: SidecarFile<ResumeRecord> { SidecarFile(path: directory + "/" + PartName(stem).record) }
     var versionFile: SidecarFile<KeptVersion> { SidecarFile(path: directory + "/" + PartName(stem).version) }
     /// The version of the existing file, set before anything is sent; nil when the file is fetched unconditionally.
     var version: KeptVersion?
-    var isUnchanged = false
-    /// The name from which the names of the part and its record are made; with `ExistingFile.rename`, the first free
-    /// one.
-    var stem = ""
-    var stemNumber = 0
+    /// The name from which the names of the part and its record are made, and its number with `ExistingFile.rename`.
+    private var (stem, stemNumber) = ("", 0)
+    private var partStem: String { fileName ?? String(key.prefix(32)) }
     var record: ResumeRecord? {
         didSet {
             if record == nil { origin = nil }
             if (record == nil) != (oldValue == nil) { shared.withLock { $0.keepsPart = record != nil } }
         }
     }
-    var isRecordSaved = false
-    /// ``ResumeRecord/notedBytes`` of the part's first record, which every later record of this download keeps.
-    private(set) var notedBytes: Int64?
+    private var isRecordSaved = false
+    /// Of the part's first record; every later record of this download keeps it.
+    private var notedBytes: Int64?
     /// Whether the caller's request allows range requests, so that the download can be resumed.
-    var isContinuable = false
-    var isClosed = false
-    var hasBegunBody = false
-    /// How many bytes of a part from an earlier attempt or download can be resumed.
-    var foundBytes: Int64 = 0
+    private(set) var isContinuable = false
+    private var isClosed = false
+    private var hasBegunBody = false
     private var first: URL?
     /// Identifies the part: a hash of the first attempt's URL, regardless of redirects.
     private(set) lazy var key = first?.downloadKey ?? ""
-    /// The response that the record describes, and its request; nil once the record is complete.
-    var origin: (head: ResponseHead, request: PreparedRequest)?
+    /// The response that a record would describe, and its request; nil when there is a record.
+    private var origin: (head: ResponseHead, request: PreparedRequest)?
     var totalBytes: Int64?
-    var expected: FileDigest?
+    private var expected: FileDigest?
     var digest: RunningDigest?
-    var lastCheckpoint: (byteCount: Int64, moment: ContinuousClock.Instant) = (0, .now)
+    private var lastCheckpoint = ContinuousClock.now
 
-    let isSegmented: Bool
-    var segments = SegmentTable()
+    private let isSegmented: Bool
+    var received = ReceivedRanges()
+    private var ranges: [Range<Int64>] { isSegmented ? received.ranges : [0..<receivedBytes] }
+    private var receivedBytes: Int64 { isSegmented ? received.byteCount : part?.byteCount ?? 0 }
+    private var unsyncedBytes: Int64 { receivedBytes - received.synced.byteCount }
 
     init(_ plan: DownloadPlan, isSegmented: Bool = false) {
         self.plan = plan
@@ -77,30 +74,17 @@ final class Download: DownloadTarget, @unchecked Sendable {
         self.isSegmented = isSegmented
     }
 
-    var asksForChange: Bool { shared.withLock { $0.asksForChange } }
+    var keepsPart: Bool { shared.withLock { $0.keepsPart } }
+    private var asksForChange: Bool { shared.withLock { $0.asksForChange } }
     func stop() { shared.withLock { $0.isStopped = true } }
     var isStopped: Bool { shared.withLock { $0.isStopped } }
-
     var isDiscarded: Bool { shared.withLock { $0.discarded != nil } }
 
     /// Makes the end of the download remove its part, also that of an earlier download of this URL.
     func discardPart(of url: URL) { shared.withLock { $0.discarded = url } }
 
-    // MARK: Before an attempt
-
-    func begin(
-        _ request: PreparedRequest, asksForWhole: Bool,
-        _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
-    ) {
-        // This code runs before the waiting writes of other downloads, so that the network has work meanwhile.
-        executor.async(isFirst: true) {
-            completion(Result { () throws(RequestError) in try self.begin(request, asksForWhole: asksForWhole) })
-        }
-    }
-
-    private func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
-        // The operation may have ended before this code runs.
-        guard !isClosed, !isStopped else { throw RequestError(.cancelled, "the download has ended") }
+    func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
+        guard !isStopped else { throw RequestError(.cancelled, "the download has ended") }
         if part == nil {
             let permissions = try fileName.map { name throws(RequestError) in
                 try plan.checkWritable(name, in: directory)
@@ -121,14 +105,17 @@ final class Download: DownloadTarget, @unchecked Sendable {
         guard let part, isContinuable else { return .send(request, continuing: nil) }
         // The condition is sent with a range too, because the server evaluates it first (RFC 9110, section 13.2.2).
         if asksForChange { version?.add(to: &request.headerFields) }
-        completeRecord()
-        let usable = hasBegunBody ? part.byteCount : foundBytes
+        makeRecord()
+        var usableBytes = hasBegunBody ? part.byteCount : received.there.leadingBytes
+        // A range after the end results in a 416, which usually has no validator; the response with the last byte has
+        // one.
+        if usableBytes == record?.totalBytes { usableBytes -= 1 }
         // After a redirect, the URL may name another resource. With a digest, the bytes may come from any source.
-        guard let record, !asksForWhole, record.isOf(request.url) || plan.digest != nil else {
+        guard let record, !asksForWhole, usableBytes > 0, record.isOf(request.url) || plan.digest != nil else {
             return .send(request, continuing: nil)
         }
-        let point = ResumePoint(of: record, usableBytes: usable)
-        guard point.byteCount > 0 else { return .send(request, continuing: nil) }
+        let point = ResumePoint(
+            byteCount: usableBytes, validator: record.validator, totalBytes: record.totalBytes, coding: record.coding)
         point.add(to: &request.headerFields)
         return .send(request, continuing: point)
     }
@@ -144,23 +131,16 @@ final class Download: DownloadTarget, @unchecked Sendable {
             return file
         }
         // A dangling link is not a file.
-        var status = stat()
-        guard stat(file.path, &status) == 0 else { return nil }
-        return try FileDigest.ofFile(file.path, wanted.algorithm, while: { !isStopped }) == wanted
-            ? file : nil
+        guard stat(file.path, followsLinks: true) != nil else { return nil }
+        return try hasDigest(wanted, file.path) ? file : nil
     }
 
-    var partStem: String { fileName ?? String(key.prefix(32)) }
-
-    func openPart(of url: URL, permissions: mode_t) throws(RequestError) {
+    private func openPart(of url: URL, permissions: mode_t) throws(RequestError) {
         // After a redirect a released part is opened again. The first URL still identifies the part.
         first = first ?? url
         let firstStem = partStem
-        var number = 0
-        while true {
-            (stem, stemNumber) = (
-                number == 0 ? firstStem : FileName.numbered(firstStem, number), number
-            )
+        for number in 0... {
+            (stem, stemNumber) = (number == 0 ? firstStem : FileName.numbered(firstStem, number), number)
             do throws(RequestError) {
                 if plan.existing == .rename, case .file = plan.target, plan.exists(stem) {
                     sweep(stem)
@@ -168,14 +148,12 @@ final class Download: DownloadTarget, @unchecked Sendable {
                 }
                 part = try PartFile.open(
                     directory + "/" + PartName(stem).part, permissions: permissions, isFilledInPlace: isSegmented)
+                return try lookAtPart()
             } catch {
                 // The next numbered name may be free.
                 guard plan.existing == .rename, error.code == .destinationInUse else { throw error }
                 guard number < 10_000 else { throw plan.existsAlready(stem) }
-                number += 1
-                continue
             }
-            return try lookAtPart()
         }
     }
 
@@ -183,12 +161,9 @@ final class Download: DownloadTarget, @unchecked Sendable {
     // name of the file itself. Files of another download are not removed.
     private func sweep(_ fileName: String) {
         let (name, directory) = (PartName(fileName), self.directory + "/")
-        var (file, part, record) = (stat(), stat(), stat())
-        if lstat(directory + name.part, &part) == 0 {
-            guard lstat(directory + fileName, &file) == 0,
-                part.st_size == 0 || part.st_ino == file.st_ino && part.st_dev == file.st_dev
-            else { return }
-        } else if lstat(directory + name.record, &record) != 0 {
+        if let part = stat(directory + name.part) {
+            guard let file = stat(directory + fileName), part.st_size == 0 || part.isSameFile(as: file) else { return }
+        } else if stat(directory + name.record) == nil {
             return
         }
         // Opening locks a part for this process, and removes a second name of the file.
@@ -206,51 +181,15 @@ final class Download: DownloadTarget, @unchecked Sendable {
         guard part.wasThere else { return part.isNew ? resumeFile.removeLeftover() : resumeFile.remove() }
         guard let found = try resumeFile.read(), let first, found.belongs(to: first),
             found.needsDigest != true || plan.digest != nil
-        else {
-            return
-        }
+        else { return }
         notedBytes = found.notedBytes
-        let ranges = found.usableRanges(ofPart: part.byteCount, boot: Boot.name)
-        let lasting = found.usableRanges(ofPart: part.byteCount, boot: nil)
-        if isSegmented {
-            (segments.there, segments.syncedRanges) = (ranges, lasting)
-            (record, isRecordSaved) = (found, true)
-            return
-        }
-        guard let first = ranges.first, first.lowerBound == 0 else { return }
-        (record, isRecordSaved, foundBytes) = (found, true, first.upperBound)
-        let lastingBytes = lasting.first.map { $0.lowerBound == 0 ? min(foundBytes, $0.upperBound) : 0 } ?? 0
-        lastCheckpoint = (lastingBytes, .now)
+        let there = found.usableRanges(ofPart: part.byteCount, boot: Boot.name)
+        guard isSegmented || there.leadingBytes > 0 else { return }
+        received.there = there
+        received.synced = found.usableRanges(ofPart: part.byteCount, boot: nil)
+        (record, isRecordSaved, lastCheckpoint) = (found, true, .now)
     }
 
-    /// Only after a response confirms the resumption: until then other ranges of the part may be useful.
-    func takeFound(_ byteCount: Int64) throws(RequestError) {
-        guard !hasBegunBody, let part, let found = record else { return }
-        hasBegunBody = true
-        // The new record has no ranges, so it counts all bytes of the part. A part with several ranges is therefore
-        // truncated before that record is written.
-        if found.ranges == nil { try cutOff(behind: byteCount) } else { try part.truncate(to: byteCount) }
-        guard found.boot != Boot.name || found.ranges != nil, var kept = record else { return }
-        kept.syncedBytes = min(lastCheckpoint.byteCount, byteCount)
-        (kept.boot, kept.ranges, kept.syncedRanges) = (Boot.name, nil, nil)
-        record = kept
-        try resumeFile.write(kept, synchronized: false)
-    }
-
-    /// The record is written first, because a part that is shorter than its record's synchronised bytes cannot be
-    /// resumed.
-    func cutOff(behind count: Int64) throws(RequestError) {
-        if var kept = record, kept.syncedBytes > count {
-            kept.syncedBytes = count
-            record = kept
-            if isRecordSaved { try resumeFile.write(kept, synchronized: false) }
-        }
-        lastCheckpoint.byteCount = min(lastCheckpoint.byteCount, count)
-        try part?.truncate(to: count)
-    }
-}
-
-extension Download {
     func judge(
         _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
     ) -> DownloadAnswer {
@@ -261,8 +200,6 @@ extension Download {
 
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
         guard let part else { return }
-        isUnchanged = answer == .isUnchanged
-        if isUnchanged { return }
         switch answer {
         case .body(0, let total):
             hasBegunBody = true
@@ -282,15 +219,15 @@ extension Download {
             guard part.byteCount >= offset else {
                 throw .file("became shorter: another process changed it; try again", part.path, EIO)
             }
-            try takeFound(offset)
             try cutOff(behind: offset)
             totalBytes = total
             record?.totalBytes = total
             try checkSpace(total.map { $0 - offset })
         case .isWhole(let byteCount):
-            try takeFound(byteCount)
+            try cutOff(behind: byteCount)
             totalBytes = byteCount
-        case .isUnchanged, .mismatch, .refused: break
+        case .isUnchanged: return
+        case .mismatch, .refused: break
         }
         expected = plan.digest
         // The digest of a response is about the bytes before content decoding, so it is used only if these are stored.
@@ -302,28 +239,37 @@ extension Download {
         expected = expected ?? record?.promised.flatMap { FileDigest($0) }
     }
 
-    func makeRecord() {
+    // Only after a response confirms the resumption: until then other ranges of the part may be useful. The record is
+    // written first, because a part that is shorter than its record's synchronised bytes cannot be resumed.
+    private func cutOff(behind count: Int64) throws(RequestError) {
+        let found = hasBegunBody ? nil : record
+        hasBegunBody = true
+        let isShortened = received.synced.leadingBytes > count
+        received.synced = [0..<min(received.synced.leadingBytes, count)]
+        if isShortened, isRecordSaved, record?.ranges == nil { try saveRecord(synchronized: false) }
+        try part?.truncate(to: count)
+        // The new record has no ranges and names this boot, so it counts all bytes of the part. The part is therefore
+        // truncated before that record is written.
+        guard let found, found.boot != Boot.name || found.ranges != nil else { return }
+        record?.boot = Boot.name
+        record?.ranges = nil
+        record?.syncedRanges = nil
+        try saveRecord(synchronized: false)
+    }
+
+    private func makeRecord() {
         guard record == nil, let (head, request) = origin, head.statusCode == 200,
             head.headerFields["Accept-Ranges"]?.lowercased() != "none", let validator = Validator(of: head, now: Date())
         else { return }
-        var record = ResumeRecord(key: "", validator: validator, totalBytes: totalBytes, boot: Boot.name)
-        record.coding = head.coding
-        record.promised = head.headerFields.representationDigest?.description
+        var record = ResumeRecord(
+            key: key, validator: validator, source: validator.source(request.url), totalBytes: totalBytes,
+            boot: Boot.name, promised: head.headerFields.representationDigest?.description, coding: head.coding)
         // The name is recorded, because a 416 for a complete part proposes no name.
         if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
-        self.record = record
+        (self.record, origin) = (record, nil)
     }
 
-    /// Few parts are resumed, so URLs are hashed only when the record is read or saved.
-    func completeRecord() {
-        makeRecord()
-        guard let origin, let validator = record?.validator else { return }
-        self.origin = nil
-        record?.key = key
-        record?.source = validator.source(origin.request.url)
-    }
-
-    func checkSpace(_ missing: Int64?) throws(RequestError) {
+    private func checkSpace(_ missing: Int64?) throws(RequestError) {
         guard let part, let missing, missing > Self.smallBytes, let free = part.freeBytes, free < missing else {
             return
         }
@@ -337,42 +283,40 @@ extension Download {
         guard let part else { return }
         try catchUp(by: Self.catchUpBytes)
         let isHashed = digest?.byteCount == part.byteCount
-        let before = part.byteCount
-        defer {
-            let count = Int(part.byteCount - before)
-            if isHashed, count > 0 { digest?.update(data.prefix(count)) }
-        }
         try part.append(data)
+        if isHashed { digest?.update(data) }
         try checkWritten()
     }
 
-    /// If a digest is expected, bytes that the kernel copied are read at the end; a cancellation applies between
-    /// pieces.
-    func write(_ source: FileBytes) throws(RequestError) {
-        guard let part else { return }
-        var offset = source.range.lowerBound
-        while offset < source.range.upperBound, !isStopped {
-            let copied = try part.append(source, from: offset)
-            if copied == 0 { return try writePieces(of: source, from: offset) }
-            offset += copied
-            try checkWritten()
+    /// If a digest is expected, bytes that the kernel copied are read at the end.
+    func copy(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
+        guard let part else { return 0 }
+        let count = try part.append(source, from: offset)
+        if count > 0 { try checkWritten() }
+        return count
+    }
+
+    func write(_ data: Data, toSegment index: Int) throws(RequestError) {
+        guard let part, received.segments.indices.contains(index) else { return }
+        guard received.segments[index].position + Int64(data.count) <= received.segments[index].range.upperBound else {
+            throw RequestError(.badResponse, "the server sent more than the announced range")
         }
+        defer { noteProgress() }
+        try part.write(data, at: &received.segments[index].position)
+        received.unsavedBytes += Int64(data.count)
+        try checkIntact()
+        try checkpointIfDue()
+        if received.unsavedBytes >= Self.saveBytes { try saveRecord(synchronized: false) }
     }
 
     private func checkWritten() throws(RequestError) {
-        guard let part else { return }
         // A complete part is checked when it is renamed.
-        if part.byteCount != totalBytes { try checkIntact() }
-        if part.byteCount - lastCheckpoint.byteCount >= Self.checkpointBytes
-            || part.byteCount - lastCheckpoint.byteCount >= Self.smallBytes
-                && .now - lastCheckpoint.moment >= Self.checkpointInterval
-        {
-            try checkpoint()
-        }
+        if part?.byteCount != totalBytes { try checkIntact() }
+        try checkpointIfDue()
     }
 
     /// Discards a part whose length another process has changed, because its bytes are unknown.
-    func checkIntact() throws(RequestError) {
+    private func checkIntact() throws(RequestError) {
         guard let part, !part.isIntact else { return }
         record = nil
         try? clear()
@@ -382,50 +326,49 @@ extension Download {
         )
     }
 
-    func checkpoint() throws(RequestError) {
-        guard record != nil else { return }
-        try synchronize()
-        guard let part else { return }
-        record?.syncedBytes = part.byteCount
-        lastCheckpoint = (part.byteCount, .now)
+    private func checkpointIfDue() throws(RequestError) {
+        let unsyncedBytes = unsyncedBytes
+        guard let part, record != nil, unsyncedBytes >= Self.smallBytes,
+            unsyncedBytes >= Self.checkpointBytes || .now - lastCheckpoint >= Self.checkpointInterval
+        else { return }
+        try checkSynced(PartFile.synchronize(part.descriptor))
+        (received.synced, lastCheckpoint) = (ranges, .now)
         try saveRecord(synchronized: true)
     }
 
     /// A system reports a write error only once, and then treats the bytes in memory as written, so bytes that were not
     /// synchronised before are no longer counted.
-    func synchronize() throws(RequestError) {
-        do throws(RequestError) { try part?.synchronize() } catch {
-            distrustUnsynced()
-            throw error
-        }
-    }
-
-    func distrustUnsynced() {
+    private func checkSynced(_ problem: Int32) throws(RequestError) {
+        guard problem != 0, let part else { return }
         digest = nil
         if isSegmented {
-            (segments.there, segments.segments) = (segments.syncedRanges, [])
+            (received.there, received.segments) = (received.synced, [])
             // The saved record counts more bytes than those that were synchronised.
-            if isRecordSaved, part?.hasItsName == true { resumeFile.remove() }
+            if isRecordSaved, part.hasItsName { resumeFile.remove() }
             isRecordSaved = false
-            return
+        } else {
+            if received.synced.leadingBytes == 0 { record = nil }
+            try? part.truncate(to: received.synced.leadingBytes)
         }
-        let synced = record?.syncedBytes ?? 0
-        if synced == 0 { record = nil }
-        try? part?.truncate(to: synced)
+        throw .file("could not be written", part.path, problem)
     }
 
-    func saveRecord(synchronized: Bool) throws(RequestError) {
-        completeRecord()
+    private func saveRecord(synchronized: Bool) throws(RequestError) {
+        makeRecord()
         guard var record, let part else { return }
         // If another download has replaced the part, the record belongs to that download.
         try part.checkName()
         record.notedBytes = notedBytes
-        if isSegmented { (record.ranges, record.syncedRanges) = (segments.ranges, segments.syncedRanges) }
+        if isSegmented {
+            (record.ranges, record.syncedRanges, received.unsavedBytes) = (ranges, received.synced, 0)
+        } else {
+            record.syncedBytes = received.synced.leadingBytes
+        }
         try resumeFile.write(record, synchronized: synchronized)
         isRecordSaved = true
     }
 
-    func clear() throws(RequestError) {
+    private func clear() throws(RequestError) {
         // The record is removed first, because a record must not exist beside bytes of another version.
         if part?.wasThere == true || isRecordSaved, part?.hasItsName == true {
             resumeFile.remove()
@@ -433,24 +376,29 @@ extension Download {
             let problem = PartFile.synchronize(directory: directory)
             guard problem == 0 else { throw .file("could not be written", directory, problem) }
         }
-        (record, isRecordSaved, digest, lastCheckpoint) = (nil, false, nil, (0, .now))
-        segments = SegmentTable()
+        reset()
         try part?.truncate(to: 0)
+    }
+
+    private func reset() {
+        (record, isRecordSaved, digest, expected) = (nil, false, nil, nil)
+        (received, lastCheckpoint) = (ReceivedRanges(), .now)
     }
 
     /// At most 4 MiB before each write: if all were read at once, the server could close the connection, which waits
     /// for it.
-    func catchUp(by limit: Int64 = .max) throws(RequestError) {
+    private func catchUp(by limit: Int64 = .max) throws(RequestError) {
         guard let part, let expected else { return }
         // A digest is discarded if it includes bytes that are received again.
         if digest?.algorithm != expected.algorithm || digest?.byteCount ?? 0 > part.byteCount { digest = nil }
         let digest = digest ?? RunningDigest(expected.algorithm)
         self.digest = digest
         let end = digest.byteCount + min(limit, part.byteCount - digest.byteCount)
-        guard digest.byteCount < end else { return }
         while digest.byteCount < end, !isStopped {
             let wanted = Int(min(Self.smallBytes, end - digest.byteCount))
-            let data = try part.read(wanted, at: digest.byteCount)
+            guard let data = PartFile.read(part.descriptor, wanted, at: digest.byteCount) else {
+                throw .file("could not be read", part.path, errno)
+            }
             if data.isEmpty {
                 try checkIntact()
                 throw .file("became shorter", part.path, EIO)
@@ -459,246 +407,49 @@ extension Download {
         }
     }
 
-    /// The number of bytes between two saves of the segment table; a killed process loses about that many bytes at
-    /// most.
-    private static let saveBytes: Int64 = 4 << 20
-
-    // The head is that of the request for the first byte. Nil when the server does not support ranges of one version,
-    // or when the file is too small for segments.
-    func beginSegments(
-        _ head: ResponseHead, count: Int, hasMirrors: Bool
-    ) throws(RequestError) -> [FileSegment]? {
-        guard let part, head.statusCode == 206,
-            let field = head.headerFields["Content-Range"], let content = ContentRange(field),
-            content.range?.lowerBound == 0, let total = content.totalBytes, total >= 2 * Self.smallBytes,
-            // The part is one byte longer than the file, so its length must not overflow.
-            total < .max,
-            let validator = Validator(of: head, now: Date())
-        else { return nil }
-        if record?.validator != validator || record?.totalBytes != total || part.byteCount > total + 1
-            || record?.coding != head.coding
-            || plan.digest == nil && head.url.map({ record?.isOf($0) == true }) == false
-        {
-            try clear()
-            record = ResumeRecord(key: key, validator: validator, totalBytes: total, boot: Boot.name)
-            record?.coding = head.coding
+    /// False also when the download is stopped meanwhile.
+    func hasDigest(_ wanted: FileDigest, _ path: String) throws(RequestError) -> Bool {
+        let descriptor = Foundation.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+        guard descriptor >= 0 else { throw .file("could not be read", path, errno) }
+        defer { Foundation.close(descriptor) }
+        let digest = RunningDigest(wanted.algorithm)
+        while !isStopped {
+            guard let data = PartFile.read(descriptor, 1 << 20) else { throw .file("could not be read", path, errno) }
+            guard !data.isEmpty else { return try digest.finish(of: path) == wanted }
+            digest.update(data)
         }
-        if hasMirrors { record?.needsDigest = true }
-        record?.source = head.url.map(validator.source)
-        hasBegunBody = true
-        record?.boot = Boot.name
-        totalBytes = total
-        expected = plan.digest ?? head.headerFields.representationDigest
-        try checkSpace(total - segments.byteCount)
-        segments.divide(totalBytes: total, into: count, atLeast: Self.smallBytes)
-        // The record is saved before the part is lengthened, because the length then no longer shows how much was
-        // received. The part is one byte longer than the file, so that no segment reaches the end of the part. If
-        // another process truncates the part, it stays shorter, and `checkIntact()` detects that.
-        try saveRecord(synchronized: false)
-        try part.truncate(to: total + 1)
-        noteProgress()
-        shared.withLock { $0.progress.resumedBytes = $0.progress.download.completedBytes }
-        return segments.segments.indices.map {
-            FileSegment(
-                self, index: $0, range: segments.segments[$0].range, validator, of: record?.source, total, head.coding)
-        }
+        return false
     }
 
-    func write(_ data: Data, toSegment index: Int) throws(RequestError) {
-        guard let part, segments.segments.indices.contains(index) else { return }
-        var position = segments.segments[index].position
-        let before = position
-        guard position + Int64(data.count) <= segments.segments[index].range.upperBound else {
-            throw RequestError(.badResponse, "the server sent more than the announced range")
-        }
-        defer { noteProgress() }
-        do throws(RequestError) { try part.write(data, at: &position) } catch {
-            segments.segments[index].position = position
-            throw error
-        }
-        try checkIntact()
-        segments.segments[index].position = position
-        segments.unsavedBytes += position - before
-        segments.unsyncedBytes += position - before
-        let isDue = .now - lastCheckpoint.moment >= Self.checkpointInterval && segments.unsyncedBytes >= Self.smallBytes
-        if segments.unsyncedBytes >= Self.checkpointBytes || isDue {
-            try synchronize()
-            lastCheckpoint.moment = .now
-            (segments.syncedRanges, segments.unsyncedBytes, segments.unsavedBytes) = (segments.ranges, 0, 0)
-            try saveRecord(synchronized: true)
-        } else if segments.unsavedBytes >= Self.saveBytes {
-            segments.unsavedBytes = 0
-            try saveRecord(synchronized: false)
-        }
+    private func noteProgress() {
+        let (count, total) = (receivedBytes, totalBytes)
+        shared.withLock { ($0.progress.download.completedBytes, $0.progress.download.totalBytes) = (count, total) }
     }
 
-    func noteProgress() {
-        let (count, total) = (segments.byteCount, totalBytes)
-        shared.withLock { shared in
-            shared.progress.download.completedBytes = count
-            shared.progress.download.totalBytes = total
-        }
-    }
-}
-
-final class FileSegment: DownloadTarget, Sendable {
-    private let download: Download
-    let index: Int
-    let range: Range<Int64>
-    /// The version to request; nil for a mirror, whose validators differ.
-    private let validator: Validator?
-    /// The source of the validator, see `Validator.source(_:)`; nil when any source is acceptable.
-    private let source: String?
-    private let totalBytes: Int64
-    private let coding: String?
-
-    init(
-        _ download: Download, index: Int, range: Range<Int64>, _ validator: Validator?, of source: String?,
-        _ totalBytes: Int64, _ coding: String?
-    ) {
-        (self.download, self.index, self.range, self.validator) = (download, index, range, validator)
-        (self.source, self.totalBytes, self.coding) = (source, totalBytes, coding)
-    }
-
-    var withoutVersion: FileSegment {
-        FileSegment(download, index: index, range: range, nil, of: nil, totalBytes, coding)
-    }
-
-    var executor: DiskExecutor { download.executor }
-    var keepsPart: Bool { true }
-    var isStopped: Bool { download.isStopped }
-
-    private var position: Int64? {
-        download.segments.segments.indices.contains(index) ? download.segments.segments[index].position : nil
-    }
-
-    func begin(
-        _ request: PreparedRequest, asksForWhole: Bool,
-        _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void
-    ) {
-        executor.async {
-            guard let position = self.position else {
-                return completion(.failure(RequestError(.cancelled, "the download has ended")))
-            }
-            guard position < self.range.upperBound else {
-                return completion(.success(.isThere(self.download.plan.directory)))
-            }
-            var request = request
-            request.askForIdentity()
-            // No range is requested if the URL is not the validator's, for example after a redirect.
-            if let source = self.source, source != self.validator?.source(request.url) {
-                return completion(.success(.send(request, continuing: nil)))
-            }
-            request.headerFields["Range"] = "bytes=\(position)-\(self.range.upperBound - 1)"
-            request.headerFields["If-Range"] = self.validator?.fieldValue
-            let point = ResumePoint(
-                byteCount: position, validator: self.validator, totalBytes: self.totalBytes, coding: self.coding)
-            completion(.success(.send(request, continuing: point)))
-        }
-    }
-
-    func judge(
-        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
-    ) -> DownloadAnswer {
-        let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
-        switch answer {
-        case .refused: return answer
-        case .mismatch(let reason, _): return .mismatch(reason: reason, canStartOver: false)
-        case .isWhole, .isUnchanged:
-            return .mismatch(reason: "the server's file ends before the segment", canStartOver: false)
-        case .body(0, _) where head.statusCode != 206:
-            return .mismatch(
-                reason: "the server sent the complete file or another version instead of the requested segment",
-                canStartOver: false)
-        case .body(let offset, _):
-            let range = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.range }
-            guard let range, range.upperBound <= self.range.upperBound else {
-                return .mismatch(
-                    reason: "the server sent more than the requested segment", canStartOver: false)
-            }
-            return .body(from: offset - self.range.lowerBound, totalBytes: self.range.count64)
-        }
-    }
-
-    /// Moves the segment's position to the first byte of this body, even if an earlier body has passed it.
-    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
-        guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
-            throw RequestError(.badResponse, "the response begins after the bytes already received")
-        }
-        let end = head.headerFields["Content-Range"].flatMap { ContentRange($0)?.range?.upperBound }
-        download.segments.segments[index].body = (start: position, end: end ?? range.upperBound)
-        download.segments.segments[index].position = range.lowerBound + offset
-    }
-
-    func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
-
-    /// Bytes by which a body that ends early must advance the segment, so that a server cannot cause a request for each
-    /// byte.
-    private static let leastBytes: Int64 = 64 << 10
-
-    /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7); the rest is requested next.
     func verify() throws(RequestError) {
-        guard let position, position < range.upperBound else { return }
-        if let body = download.segments.segments[index].body, position == body.end,
-            position - body.start >= Self.leastBytes
-        {
-            return
-        }
-        throw RequestError(
-            .connectionLost,
-            "the segment ended after \(position - range.lowerBound) of \(range.count64) bytes")
-    }
-
-    func commit(
-        _ head: ResponseHead, of request: PreparedRequest,
-        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
-    ) { completion(.success(download.plan.directory)) }
-
-    var isIncomplete: Bool {
-        get async {
-            await withUnsafeContinuation { continuation in
-                executor.async {
-                    continuation.resume(returning: self.position.map { $0 < self.range.upperBound } == true)
-                }
-            }
-        }
-    }
-
-    func stop() {}
-    func close(_ completion: @escaping @Sendable () -> Void) { executor.async(completion) }
-}
-
-extension Download {
-    func verify() throws(RequestError) {
-        guard let part, !isUnchanged else { return }
+        guard let part else { return }
         if isSegmented {
-            guard let totalBytes, segments.ranges == [0..<totalBytes] else {
+            guard let totalBytes, ranges == [0..<totalBytes] else {
                 throw RequestError(.connectionLost, "some segments of the file are not complete")
             }
             try checkIntact()
             // Removes the extra byte, see ``beginSegments(_:count:hasMirrors:)``.
             try part.truncate(to: totalBytes)
         }
-        if let totalBytes, part.byteCount != totalBytes {
-            guard part.byteCount < totalBytes else {
-                let byteCount = part.byteCount
-                try clear()
-                throw RequestError(
-                    .integrityFailed, "the file has \(byteCount) bytes, but the server announced \(totalBytes)")
-            }
-            throw RequestError(
-                .connectionLost, "the body ended after \(part.byteCount) of \(totalBytes) bytes")
+        let byteCount = part.byteCount
+        if let totalBytes, byteCount < totalBytes {
+            throw RequestError(.connectionLost, "the body ended after \(byteCount) of \(totalBytes) bytes")
         }
-        if let wanted = plan.byteCount, part.byteCount != wanted {
-            let byteCount = part.byteCount
-            try clear()
-            throw RequestError(
-                .integrityFailed,
+        if let totalBytes, byteCount > totalBytes {
+            throw try mismatch("the file has \(byteCount) bytes, but the server announced \(totalBytes)")
+        }
+        if let wanted = plan.byteCount, byteCount != wanted {
+            throw try mismatch(
                 "the received file has \(byteCount) bytes instead of \(wanted); these bytes were deleted")
         }
         guard let expected else { return }
         try catchUp()
-        guard let digest, digest.byteCount == part.byteCount else {
+        guard let digest, digest.byteCount == byteCount else {
             throw RequestError(.cancelled, "it was cancelled before its digest was known")
         }
         let found: FileDigest
@@ -708,18 +459,17 @@ extension Download {
             throw error
         }
         guard found != expected else { return }
-        try clear()
-        throw RequestError(
-            .integrityFailed,
-            "the received file has the digest \(found) instead of \(expected); these bytes were deleted")
+        throw try mismatch("the received file has the digest \(found) instead of \(expected); these bytes were deleted")
     }
 
-    func commit(
-        _ head: ResponseHead, of request: PreparedRequest,
-        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void
-    ) {
+    private func mismatch(_ message: String) throws(RequestError) -> RequestError {
+        try clear()
+        return RequestError(.integrityFailed, message)
+    }
+
+    func commit(_ head: ResponseHead, of request: PreparedRequest, _ completion: @escaping Callback<URL>) {
         guard let part else { return completion(.failure(.file("is closed", directory, EBADF))) }
-        if isUnchanged {
+        if head.statusCode == 304 {
             return completion(
                 Result { () throws(RequestError) in
                     defer { letGo() }
@@ -727,28 +477,19 @@ extension Download {
                 })
         }
         // Until the download has ended, nothing else uses its state, on whichever thread this code runs.
-        let place: @Sendable (Int32) -> Result<URL, RequestError> = { [path = part.path] problem in
+        let place: @Sendable (Int32) -> Result<URL, RequestError> = { problem in
             Result { () throws(RequestError) in
-                guard problem == 0 else {
-                    self.distrustUnsynced()
-                    throw .file("could not be written", path, problem)
-                }
+                try self.checkSynced(problem)
                 return try self.place(head, of: request)
             }
         }
         // On a file system in memory, nothing waits for a disk. So this executor ends the download in one step.
         guard !part.isInMemory else { return completion(place(0)) }
+        let file = DiskSync.File(
+            descriptor: part.descriptor, directory: directory, place: place, completion: completion)
         // A part with at most 1 MiB of unsynchronised bytes is synchronised together with others, any other part alone.
-        guard part.byteCount - lastCheckpoint.byteCount > Self.smallBytes else {
-            return DiskSync.of(part.device).commit(
-                DiskSync.File(
-                    descriptor: part.descriptor, directory: directory, place: place, completion: completion))
-        }
-        do throws(RequestError) { try synchronize() } catch { return completion(.failure(error)) }
-        let result = place(0)
-        guard case .success(let file) = result else { return completion(result) }
-        let problem = PartFile.synchronize(directory: directory)
-        completion(problem == 0 ? result : .failure(.nameNotOnDisk(file.path, problem)))
+        guard unsyncedBytes > Self.smallBytes else { return DiskSync.of(part.device).commit(file) }
+        completion(DiskSync.place([file])[0])
     }
 
     private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
@@ -762,15 +503,14 @@ extension Download {
         try checkIntact()
         try part.setFinalPermissions(plan.permissions, replacing: plan.replaces ? directory + "/" + name : nil)
         let version = try prepareVersion(head, named: name)
-        while try !give(part, directory + "/" + name, replaces: plan.replaces) {
-            switch plan.existing {
-            case .overwrite, .updateIfChanged, .fail: throw plan.existsAlready(name)
-            case .skip:
+        if plan.replaces { try part.rename(to: directory + "/" + name) }
+        while !plan.replaces, try !give(part, directory + "/" + name) {
+            if plan.existing == .skip {
                 try plan.checkFile(name)
                 part.remove()
                 return finishCommit(name)
-            case .rename: break
             }
+            guard plan.existing == .rename else { throw plan.existsAlready(name) }
             number += 1
             name = FileName.numbered(base, number)
         }
@@ -779,23 +519,23 @@ extension Download {
         return finishCommit(name)
     }
 
-    /// False when a file of that name exists and must not be replaced.
-    private func give(_ part: PartFile, _ path: String, replaces: Bool) throws(RequestError) -> Bool {
-        if replaces {
-            try part.rename(to: path)
-            return true
-        }
+    /// False when a file of that name exists.
+    private func give(_ part: PartFile, _ path: String) throws(RequestError) -> Bool {
         if let isFree = try part.renameIfFree(to: path) { return isFree }
         // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays.
         // With a record, a later download would resume the part even after the file was changed. So the record is
         // removed first.
-        if isRecordSaved { resumeFile.remove() }
-        isRecordSaved = false
+        removeRecord()
         return try part.linkIfFree(to: path)
     }
 
-    private func finishCommit(_ name: String) -> URL {
+    private func removeRecord() {
         if isRecordSaved { resumeFile.remove() }
+        isRecordSaved = false
+    }
+
+    private func finishCommit(_ name: String) -> URL {
+        removeRecord()
         part?.close()
         part = nil
         if case .file(let file) = plan.target, name == fileName { return file }
@@ -815,19 +555,18 @@ extension Download {
         executor.async {
             if !self.isClosed {
                 self.letGo()
-                self.isClosed = false
                 // The next attempt opens the part again, as another process would.
-                (self.record, self.isRecordSaved, self.digest, self.expected) = (nil, false, nil, nil)
-                (self.hasBegunBody, self.foundBytes, self.totalBytes) = (false, 0, nil)
-                self.lastCheckpoint = (0, .now)
+                (self.isClosed, self.hasBegunBody, self.totalBytes) = (false, false, nil)
+                self.reset()
             }
             completion()
         }
     }
 
     private func letGo() {
-        let discarded = isClosed ? nil : shared.withLock { $0.discarded }
+        guard !isClosed else { return }
         isClosed = true
+        let discarded = shared.withLock { $0.discarded }
         if let discarded, part == nil { try? openPart(of: discarded, permissions: plan.permissions) }
         guard let part else { return }
         defer {
@@ -838,38 +577,162 @@ extension Download {
         // it belongs to this one.
         let isOther = !hasBegunBody && part.wasThere
         if isOther && (discarded == nil || record == nil) || !part.hasItsName { return }
-        if discarded != nil {
+        if discarded == nil {
+            makeRecord()
+            let isUseful = record != nil && receivedBytes > 0
+            // If the record cannot be saved, for example on a full disk, the previous one is still valid.
+            if isUseful, (try? saveRecord(synchronized: false)) != nil || isRecordSaved { return }
+            removeRecord()
+        } else {
             resumeFile.remove()
-            return part.remove()
         }
-        makeRecord()
-        if isSegmented, segments.byteCount == 0 { record = nil }
-        if record != nil, part.byteCount > 0, (try? saveRecord(synchronized: false)) != nil { return }
-        // If the record cannot be saved, for example on a full disk, the previous one is still valid.
-        if record != nil, isRecordSaved, part.byteCount > 0 { return }
-        if isRecordSaved { resumeFile.remove() }
         part.remove()
+    }
+
+    // The head is that of the request for the first byte. Nil when the server does not support ranges of one version,
+    // or when the file is too small for segments.
+    func beginSegments(_ head: ResponseHead, count: Int, hasMirrors: Bool) throws(RequestError) -> [FileSegment]? {
+        guard let part, head.statusCode == 206,
+            let content = head.contentRange, content.range?.lowerBound == 0, let total = content.totalBytes,
+            total >= 2 * Self.smallBytes,
+            // The part is one byte longer than the file, so its length must not overflow.
+            total < .max,
+            let validator = Validator(of: head, now: Date())
+        else { return nil }
+        if record?.validator != validator || record?.totalBytes != total || part.byteCount > total + 1
+            || record?.coding != head.coding
+            || plan.digest == nil && head.url.map({ record?.isOf($0) == true }) == false
+        {
+            try clear()
+            record = ResumeRecord(
+                key: key, validator: validator, totalBytes: total, boot: Boot.name, coding: head.coding)
+        }
+        if hasMirrors { record?.needsDigest = true }
+        record?.source = head.url.map(validator.source)
+        record?.boot = Boot.name
+        (hasBegunBody, totalBytes) = (true, total)
+        expected = plan.digest ?? head.headerFields.representationDigest
+        try checkSpace(total - receivedBytes)
+        received.divide(totalBytes: total, into: count, atLeast: Self.smallBytes)
+        // The record is saved before the part is lengthened, because the length then no longer shows how much was
+        // received. The part is one byte longer than the file, so that no segment reaches the end of the part. If
+        // another process truncates the part, it stays shorter, and `checkIntact()` detects that.
+        try saveRecord(synchronized: false)
+        try part.truncate(to: total + 1)
+        noteProgress()
+        shared.withLock { $0.progress.resumedBytes = $0.progress.download.completedBytes }
+        return received.segments.indices.map { FileSegment(self, index: $0, range: received.segments[$0].range) }
     }
 }
 
+final class FileSegment: DownloadTarget, Sendable {
+    private let download: Download
+    let index: Int
+    let range: Range<Int64>
+    /// False for a mirror, whose validators differ.
+    private let isOfVersion: Bool
+
+    fileprivate init(_ download: Download, index: Int, range: Range<Int64>, isOfVersion: Bool = true) {
+        (self.download, self.index, self.range, self.isOfVersion) = (download, index, range, isOfVersion)
+    }
+
+    var withoutVersion: FileSegment { FileSegment(download, index: index, range: range, isOfVersion: false) }
+
+    var executor: DiskExecutor { download.executor }
+    var keepsPart: Bool { true }
+    var isStopped: Bool { download.isStopped }
+
+    private var position: Int64? {
+        download.received.segments.indices.contains(index) ? download.received.segments[index].position : nil
+    }
+
+    /// False also after the end of the download.
+    var isIncomplete: Bool { position.map { $0 < range.upperBound } == true }
+
+    func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
+        guard let position else { throw RequestError(.cancelled, "the download has ended") }
+        guard isIncomplete else { return .isThere(download.plan.directory) }
+        var request = request
+        request.askForIdentity()
+        // No range is requested if the URL is not the validator's, for example after a redirect.
+        let version = isOfVersion ? download.record : nil
+        guard version?.isOf(request.url) != false else { return .send(request, continuing: nil) }
+        let point = ResumePoint(
+            byteCount: position, validator: version?.validator, totalBytes: download.totalBytes,
+            coding: download.record?.coding)
+        point.add(to: &request.headerFields, through: range.upperBound - 1)
+        return .send(request, continuing: point)
+    }
+
+    func judge(
+        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
+    ) -> DownloadAnswer {
+        func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: false) }
+        let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+        switch answer {
+        case .refused: return answer
+        case .mismatch(let reason, _): return mismatch(reason)
+        case .isWhole, .isUnchanged: return mismatch("the server's file ends before the segment")
+        case .body(0, _) where head.statusCode != 206:
+            return mismatch("the server sent the complete file or another version instead of the requested segment")
+        case .body(let offset, _):
+            guard let end = head.contentRange?.range?.upperBound, end <= range.upperBound else {
+                return mismatch("the server sent more than the requested segment")
+            }
+            return .body(from: offset - range.lowerBound, totalBytes: range.count64)
+        }
+    }
+
+    /// Moves the segment's position to the first byte of this body, even if an earlier body has passed it.
+    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
+        guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
+            throw RequestError(.badResponse, "the response begins after the bytes already received")
+        }
+        let end = head.contentRange?.range?.upperBound ?? range.upperBound
+        download.received.segments[index].body = (start: position, end: end)
+        download.received.segments[index].position = range.lowerBound + offset
+    }
+
+    func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
+
+    /// Bytes by which a body that ends early must advance the segment, so that a server cannot cause a request for each
+    /// byte.
+    private static let leastBytes: Int64 = 64 << 10
+
+    /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7); the rest is requested next.
+    func verify() throws(RequestError) {
+        guard let position, isIncomplete else { return }
+        if let body = download.received.segments[index].body, position == body.end,
+            position - body.start >= Self.leastBytes
+        {
+            return
+        }
+        throw RequestError(
+            .connectionLost, "the segment ended after \(position - range.lowerBound) of \(range.count64) bytes")
+    }
+
+    func commit(_ head: ResponseHead, of request: PreparedRequest, _ completion: @escaping Callback<URL>) {
+        completion(.success(download.plan.directory))
+    }
+
+    func stop() {}
+    func close(_ completion: @escaping @Sendable () -> Void) { executor.async(completion) }
+}
+
+extension ResponseHead {
+    var contentRange: ContentRange? { headerFields["Content-Range"].flatMap(ContentRange.init) }
+}
+
 struct ResumePoint: Hashable, Sendable {
-    /// The number of existing bytes; one less for a complete file, see ``init(of:usableBytes:)``.
+    /// The number of existing bytes; one less for a complete file.
     let byteCount: Int64
     let validator: Validator?
     let totalBytes: Int64?
     let coding: String?
-}
 
-extension ResumePoint {
-    /// A range after the end results in a 416, which usually has no validator; the response with the last byte has one.
-    init(of record: ResumeRecord, usableBytes: Int64) {
-        self.init(
-            byteCount: usableBytes == record.totalBytes ? usableBytes - 1 : usableBytes, validator: record.validator,
-            totalBytes: record.totalBytes, coding: record.coding)
-    }
-
-    func add(to headerFields: inout HeaderFields) {
-        headerFields["Range"] = "bytes=\(byteCount)-"
+    /// - Parameter last: the position of the last byte to request; nil for all.
+    func add(to headerFields: inout HeaderFields, through last: Int64? = nil) {
+        headerFields["Range"] = "bytes=\(byteCount)-\(last.map(String.init) ?? "")"
         headerFields["If-Range"] = validator?.fieldValue
     }
 }
@@ -889,6 +752,7 @@ enum DownloadAnswer: Hashable, Sendable {
     ///   - asksForRange: whether the caller's request has a `Range` field.
     ///   - isRefused: whether the request does not accept the response's status or content type.
     init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
+        func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: point != nil) }
         switch (head.statusCode, point) {
         case (206, let point?):
             self = isRefused ? .refused : Self.partial(head, continuing: point)
@@ -902,14 +766,11 @@ enum DownloadAnswer: Hashable, Sendable {
             self = .isUnchanged
         case (204, _) where !isRefused, (205, _) where !isRefused:
             // A 204 or 205 has no content, so it must not replace an existing file by an empty one.
-            self = .mismatch(
-                reason: "the server answered \(head.statusCode), which has no content to save",
-                canStartOver: point != nil)
+            self = mismatch("the server answered \(head.statusCode), which has no content to save")
         case (206, nil) where !asksForRange && !isRefused:
-            self = .mismatch(
-                reason: "the server sent a range (206) although the complete file was requested", canStartOver: false)
+            self = mismatch("the server sent a range (206) although the complete file was requested")
         case (let status, .some) where isRefused && Self.refusesRange(status):
-            self = .mismatch(reason: "the server refused the range", canStartOver: true)
+            self = mismatch("the server refused the range")
         default:
             self = isRefused ? .refused : .body(from: 0, totalBytes: head.statusCode == 200 ? head.expectedBytes : nil)
         }
@@ -926,8 +787,7 @@ enum DownloadAnswer: Hashable, Sendable {
     }
 
     private static func isRange(_ head: ResponseHead) -> Bool {
-        guard let content = head.headerFields["Content-Range"].flatMap(ContentRange.init), let range = content.range
-        else { return false }
+        guard let content = head.contentRange, let range = content.range else { return false }
         return range != 0..<(content.totalBytes ?? range.upperBound)
     }
 
@@ -966,8 +826,7 @@ enum DownloadAnswer: Hashable, Sendable {
     }
 
     private static func unsatisfied(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
-        let content = head.headerFields["Content-Range"].flatMap(ContentRange.init)
-        guard let content, content.range == nil, content.totalBytes == point.byteCount,
+        guard let content = head.contentRange, content.range == nil, content.totalBytes == point.byteCount,
             point.totalBytes ?? point.byteCount == point.byteCount, point.validator?.matches(head) != false
         else {
             return .mismatch(
@@ -1025,24 +884,5 @@ final class RunningDigest {
                 "the \(algorithm.name) digest of the file \(path) could not be computed: the system's libcrypto failed; the received bytes are kept; try again",
                 isRetryable: true)
         }
-    }
-}
-
-extension FileDigest {
-    static func ofFile(
-        _ path: String, _ algorithm: Algorithm, while isWanted: () -> Bool
-    ) throws(RequestError) -> FileDigest? {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
-        guard descriptor >= 0 else { throw .file("could not be read", path, errno) }
-        defer { close(descriptor) }
-        let digest = RunningDigest(algorithm)
-        while isWanted() {
-            var data = Data(count: 1 << 20)
-            let count = data.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
-            if count > 0 { digest.update(data.prefix(count)) }
-            if count == 0 { return try digest.finish(of: path) }
-            if count < 0, errno != EINTR { throw .file("could not be read", path, errno) }
-        }
-        return nil
     }
 }

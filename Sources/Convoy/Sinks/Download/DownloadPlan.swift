@@ -3,9 +3,7 @@ import Foundation
 
 /// The handling of an existing file.
 public enum ExistingFile: String, Sendable, CaseIterable {
-    /// Replaces the existing file when the new file is complete.
-    ///
-    /// Until then the existing file is not changed.
+    /// Replaces the existing file, which does not change until the new file is complete.
     case overwrite
     /// Fails with `.destinationExists`, before anything is sent if possible.
     case fail
@@ -13,12 +11,10 @@ public enum ExistingFile: String, Sendable, CaseIterable {
     case rename
     /// Keeps the existing file as the output and sends nothing, if the file's name is known.
     ///
-    /// If the response decides the name, the new file is downloaded. It is then discarded if that name exists already
-    /// and no digest is given.
-    ///
-    /// With a digest, an existing file with another digest is replaced. Without a digest, the download fails if the
-    /// name belongs to anything but a file or a link to a file. The error is `.destinationUnwritable` if this is known
-    /// before the request is sent and the name is not a link. Otherwise the error is `.destinationExists`.
+    /// If the response decides the name, the new file is downloaded, and then discarded if that name exists already and
+    /// no digest is given. With a digest, an existing file with another digest is replaced. Without a digest, the
+    /// download fails if the name belongs to anything but a file or a link to a file: with `.destinationUnwritable` if
+    /// this is known before the request is sent and the name is not a link, otherwise with `.destinationExists`.
     case skip
     /// Replaces the existing file as with ``overwrite``, unless the server responds that the file is current (304).
     ///
@@ -41,24 +37,20 @@ struct DownloadPlan: Sendable {
     /// The mode of the file, before the process's umask is applied.
     var permissions: mode_t = 0o666
 
-    var directory: URL {
+    private var url: URL {
         switch target {
-        case .file(let file): file.deletingLastPathComponent()
-        case .directory(let directory): directory
+        case .file(let url), .directory(let url): url
         }
     }
 
+    var directory: URL { if case .file(let file) = target { file.deletingLastPathComponent() } else { url } }
+
+    private var fileName: String? { if case .file(let file) = target { file.lastPathComponent } else { nil } }
+
     /// The path of the directory, and the file's name in it; the name is nil if the response decides it.
-    var place: (directory: String, fileName: String?) {
-        guard case .file(let file) = target else { return (directory.path, nil) }
-        return (directory.path, file.lastPathComponent)
-    }
+    var place: (directory: String, fileName: String?) { (directory.path, fileName) }
 
     var defect: String? {
-        let url =
-            switch target {
-            case .file(let url), .directory(let url): url
-            }
         guard url.isFileURL else { return "the destination \(url.redactedString) is not a file URL" }
         return digest.flatMap { $0.defect ?? $0.algorithm.function.defect }
     }
@@ -75,31 +67,23 @@ struct DownloadPlan: Sendable {
     /// - Returns: the mode of the part. The part of a file that is replaced is no more accessible than that file.
     @discardableResult
     func checkWritable(_ fileName: String, in directory: String) throws(RequestError) -> mode_t {
-        guard fileName.utf8.count <= 255 else {
-            throw RequestError(.destinationUnwritable, "nothing was sent: the file name is longer than 255 bytes")
-        }
-        // Devices and pipes are rejected, because the final rename would replace them by a file.
-        var status = stat()
+        func defect(_ text: String) -> RequestError { .init(.destinationUnwritable, "nothing was sent: \(text)") }
+        guard fileName.utf8.count <= 255 else { throw defect("the file name is longer than 255 bytes") }
         let path = directory + "/" + fileName
-        guard lstat(path, &status) == 0 else { return permissions }
-        let kind = status.st_mode & S_IFMT
-        guard kind == S_IFREG || kind == S_IFLNK else {
-            throw RequestError(
-                .destinationUnwritable,
-                "nothing was sent: \(path) is \(kind == S_IFDIR ? "a directory" : "not a regular file")")
+        guard let status = stat(path) else { return permissions }
+        switch status.st_mode & S_IFMT {
+        case S_IFREG, S_IFLNK: return replaces ? permissions & status.st_mode : permissions
+        case S_IFDIR: throw defect("\(path) is a directory")
+        // The final rename would replace a device or a pipe by a file.
+        default: throw defect("\(path) is not a regular file")
         }
-        return replaces ? permissions & status.st_mode : permissions
     }
 
-    func exists(_ name: String) -> Bool {
-        var status = stat()
-        return lstat(directory.path + "/" + name, &status) == 0
-    }
+    func exists(_ name: String) -> Bool { stat(directory.path + "/" + name) != nil }
 
     /// Fails if the name belongs to something that cannot be the output, for example a directory or a dangling link.
     func checkFile(_ name: String) throws(RequestError) {
-        var status = stat()
-        guard stat(directory.path + "/" + name, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard stat(directory.path + "/" + name, followsLinks: true)?.isFile == true else {
             throw RequestError(
                 .destinationExists,
                 "\(directory.path)/\(name) already exists and is neither a file nor a link to one; remove it, or choose another option"
@@ -110,24 +94,14 @@ struct DownloadPlan: Sendable {
     func existsAlready(_ name: String) -> RequestError {
         RequestError(
             .destinationExists,
-            "the file \(directory.path)/\(name) exists already; remove it, or choose another option"
-        )
+            "the file \(directory.path)/\(name) exists already; remove it, or choose another option")
     }
 
     /// Whether a record may contain this file name.
-    func mayBeNamed(_ name: String) -> Bool {
-        switch target {
-        case .file(let file): name == file.lastPathComponent
-        case .directory: FileName.isSafe(name)
-        }
-    }
+    func mayBeNamed(_ name: String) -> Bool { fileName.map { $0 == name } ?? FileName.isSafe(name) }
 
     func fileName(_ head: ResponseHead, of request: PreparedRequest) -> String {
-        switch target {
-        case .file(let file): file.lastPathComponent
-        case .directory:
-            head.proposedFileName ?? FileName.proposed(by: head.url ?? request.url)
-        }
+        fileName ?? head.proposedFileName ?? FileName.proposed(by: head.url ?? request.url)
     }
 }
 
@@ -143,7 +117,6 @@ extension URL {
 }
 
 extension PreparedRequest {
-    /// False if the caller's request decodes the file or sets `Accept-Encoding`.
     var keepsCoding: Bool { !decodesFile && !headerFields.contains("Accept-Encoding") }
 
     /// The response to any other request may not be the complete representation.
@@ -162,35 +135,37 @@ protocol DownloadTarget: AnyObject, Sendable {
     /// Whether another attempt can resume the received bytes.
     var keepsPart: Bool { get }
 
-    /// - Parameter asksForWhole: whether to ignore existing bytes.
-    func begin(
-        _ request: PreparedRequest, asksForWhole: Bool,
-        _ completion: @escaping @Sendable (Result<DownloadBeginning, RequestError>) -> Void)
-
     func judge(
         _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
     ) -> DownloadAnswer
 
-    /// The serial executor calls this method, `write`, `verify` and `commit`.
+    /// The serial executor calls this method and the following ones up to `commit`.
+    func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning
     func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError)
     func write(_ data: Data) throws(RequestError)
-    func write(_ source: FileBytes) throws(RequestError)
-    var isStopped: Bool { get }
+    /// The number of bytes that the kernel has copied to the file; if zero, the bytes must be read and written.
+    func copy(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64
     func verify() throws(RequestError)
     /// After a success nothing is left to release; `completion` is called on any thread.
-    func commit(
-        _ head: ResponseHead, of request: PreparedRequest,
-        _ completion: @escaping @Sendable (Result<URL, RequestError>) -> Void)
+    func commit(_ head: ResponseHead, of request: PreparedRequest, _ completion: @escaping Callback<URL>)
 
     /// Releases the part until the next attempt, so that other downloads may use it, then calls `completion`.
     func release(_ completion: @escaping @Sendable () -> Void)
     /// Copying a file and computing a digest end early, but received bytes may still be written.
     func stop()
+    var isStopped: Bool { get }
     /// Removes bytes that cannot be resumed, and calls `completion` on the serial executor.
     func close(_ completion: @escaping @Sendable () -> Void)
 }
 
 extension DownloadTarget {
+    func begin(_ request: PreparedRequest, asksForWhole: Bool, _ completion: @escaping Callback<DownloadBeginning>) {
+        // This code runs before the waiting writes of other downloads, so that the network has work meanwhile.
+        executor.async(isFirst: true) {
+            completion(Result { () throws(RequestError) in try self.begin(request, asksForWhole: asksForWhole) })
+        }
+    }
+
     /// By default nothing is released, because a segment shares its file with others.
     func release(_ completion: @escaping @Sendable () -> Void) { completion() }
 }

@@ -24,11 +24,7 @@ final class DownloadSink: BodySink, @unchecked Sendable {
         _ download: any DownloadTarget, _ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest,
         calls: SinkCalls
     ) {
-        self.download = download
-        self.answer = answer
-        self.head = head
-        self.request = request
-        self.calls = calls
+        (self.download, self.answer, self.head, self.request, self.calls) = (download, answer, head, request, calls)
         isSmall = head.expectedBytes.map { $0 <= Self.smallBytes } ?? false
         perform(behindHead: isSmall) {
             self.run { target throws(RequestError) in try target.beginBody(answer, head, of: request) }
@@ -52,10 +48,7 @@ final class DownloadSink: BodySink, @unchecked Sendable {
 
     private func write(_ count: Int, _ work: @escaping Work) {
         guard counts else { return }
-        let isPaused = backlog.withLock { backlog in
-            backlog.add(count)
-            return backlog.isPaused
-        }
+        let isPaused = backlog.withLock { $0.add(count) }
         let piece: @Sendable () -> Void = {
             if self.run(work), self.backlog.withLock({ $0.remove(count) }) { self.calls.caughtUp() }
         }
@@ -70,16 +63,15 @@ final class DownloadSink: BodySink, @unchecked Sendable {
         perform {
             // The error was already reported.
             guard !self.hasFailed else { return }
+            if self.answer == .isUnchanged { return completion(nil) }
             do throws(RequestError) { try self.download.verify() } catch { return completion(error) }
             completion(nil)
         }
     }
 
-    func finish(_ completion: @escaping @Sendable (Result<ReceivedBody, RequestError>) -> Void) {
+    func finish(_ completion: @escaping Callback<ReceivedBody>) {
         perform {
-            self.download.commit(self.head, of: self.request) { result in
-                completion(result.map { ReceivedBody(file: $0) })
-            }
+            self.download.commit(self.head, of: self.request) { completion($0.map { ReceivedBody(file: $0) }) }
         }
     }
 
@@ -103,9 +95,8 @@ final class DownloadSink: BodySink, @unchecked Sendable {
         do throws(RequestError) { try work(download) } catch {
             hasFailed = true
             calls.fail(error)
-            return false
         }
-        return true
+        return !hasFailed
     }
 }
 

@@ -24,8 +24,8 @@ struct KeptVersion: SidecarRecord, Hashable {
         lastModified = Validator.strongModificationDate(of: head, now: now)
         if entityTag == nil, lastModified == nil { return nil }
         (self.key, self.name, byteCount) = (key, name, Int64(status.st_size))
-        (changedSeconds, changedNanoseconds) = status.lastChange
-        source = head.url.flatMap(makeSource)
+        (changedSeconds, changedNanoseconds) = (Int64(status.changed.tv_sec), Int64(status.changed.tv_nsec))
+        source = head.url.flatMap { validator?.source($0) }
     }
 
     var isSound: Bool {
@@ -33,11 +33,9 @@ struct KeptVersion: SidecarRecord, Hashable {
             && lastModified.map { Validator.lastModified($0).isSound } != false
     }
 
-    private func makeSource(_ url: URL) -> String? {
-        (entityTag.map(Validator.entityTag) ?? lastModified.map(Validator.lastModified))?.source(url)
-    }
+    private var validator: Validator? { entityTag.map(Validator.entityTag) ?? lastModified.map(Validator.lastModified) }
 
-    func isOf(_ url: URL) -> Bool { source == nil || source == makeSource(url) }
+    func isOf(_ url: URL) -> Bool { source == nil || source == validator?.source(url) }
 
     /// A 304 may omit the entity tag; a strong tag must equal the requested one (RFC 9111, section 4.3.4).
     func isMeant(by head: ResponseHead) -> Bool {
@@ -48,8 +46,8 @@ struct KeptVersion: SidecarRecord, Hashable {
     }
 
     func describes(_ status: stat) -> Bool {
-        Int64(status.st_size) == byteCount && status.lastChange == (changedSeconds, changedNanoseconds)
-            && status.st_mode & S_IFMT == S_IFREG
+        Int64(status.st_size) == byteCount && Int64(status.changed.tv_sec) == changedSeconds
+            && Int64(status.changed.tv_nsec) == changedNanoseconds && status.isFile
     }
 
     /// Adds the conditions so that an unchanged file is not sent (RFC 9110, sections 13.1.2 and 13.1.3).
@@ -59,29 +57,14 @@ struct KeptVersion: SidecarRecord, Hashable {
     }
 }
 
-extension stat {
-    fileprivate var lastChange: (Int64, Int64) {
-        #if canImport(Darwin)
-            (Int64(st_mtimespec.tv_sec), Int64(st_mtimespec.tv_nsec))
-        #else
-            (Int64(st_mtim.tv_sec), Int64(st_mtim.tv_nsec))
-        #endif
-    }
-}
-
 extension Download {
     /// Nil without `.updateIfChanged`, without a saved version, or if the file was changed since or has another digest.
     func findVersion() throws(RequestError) -> KeptVersion? {
         guard plan.existing == .updateIfChanged, let version = try versionFile.read(), version.key == key,
-            plan.mayBeNamed(version.name)
+            plan.mayBeNamed(version.name), let status = stat(directory + "/" + version.name), version.describes(status)
         else { return nil }
-        var status = stat()
-        let path = plan.directory.path + "/" + version.name
-        guard lstat(path, &status) == 0, version.describes(status) else { return nil }
-        if let wanted = plan.digest {
-            guard try FileDigest.ofFile(path, wanted.algorithm, while: { !isStopped }) == wanted else { return nil }
-        }
-        return version
+        guard let wanted = plan.digest else { return version }
+        return try hasDigest(wanted, directory + "/" + version.name) ? version : nil
     }
 
     func unchangedFile(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
@@ -95,15 +78,13 @@ extension Download {
         }
         let file = plan.directory.appending(
             path: version?.name ?? plan.fileName(head, of: request), directoryHint: .notDirectory)
-        var status = stat()
-        guard stat(file.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+        guard stat(file.path, followsLinks: true)?.isFile == true else {
             throw RequestError(
                 .badResponse,
                 "the server answered that the file is unchanged (304), but the file \(file.path) does not exist")
         }
         guard let wanted = plan.digest else { return file }
-        let found = try FileDigest.ofFile(file.path, wanted.algorithm, while: { !isStopped })
-        guard found == wanted else {
+        guard try hasDigest(wanted, file.path) else {
             throw RequestError(
                 .integrityFailed,
                 "the server answered that the file is unchanged (304), but the digest of \(file.path) is not \(wanted)"
@@ -118,8 +99,7 @@ extension Download {
         versionFile.remove()
         let changed = head.headerFields.onlyValue(of: "Last-Modified").flatMap { HTTPDate($0, now: Date()) }
         let status = try part.status(changedAt: changed?.secondsSince1970)
-        // No version is stored for a request with its own codings or conditions, because Convoy adds no condition to
-        // it.
-        return !isContinuable ? nil : KeptVersion(of: head, key: key, name: name, status, now: Date())
+        // Convoy adds no condition to a request with its own codings or conditions, so it needs no version.
+        return isContinuable ? KeptVersion(of: head, key: key, name: name, status, now: Date()) : nil
     }
 }

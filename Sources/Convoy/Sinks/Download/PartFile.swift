@@ -10,25 +10,20 @@ import Foundation
 package final class PartFile {
     let path: String
     var byteCount: Int64
-    let wasThere: Bool
     let isNew: Bool
     private(set) var descriptor: Int32
     /// ``close()`` does not unlock a renamed file, because no download locks a file by its final name.
-    var isRenamed = false
-    let (device, inode): (dev_t, ino_t)
+    private var isRenamed = false
+    private let opened: stat
+    private let permissions: mode_t
 
-    /// The final mode of the file, if it differs from the part's: the owner may always read and write a part.
-    private let finalPermissions: mode_t?
-
-    private init(path: String, descriptor: Int32, _ status: stat, _ permissions: mode_t, isNew: Bool) {
+    private init(path: String, descriptor: Int32, _ opened: stat, _ permissions: mode_t, isNew: Bool) {
         (self.path, self.descriptor, self.isNew) = (path, descriptor, isNew)
-        (device, inode) = (status.st_dev, status.st_ino)
-        // The umask was applied when the file was created, so the final mode is a subset of the file's mode.
-        let mode = status.st_mode & 0o7777
-        finalPermissions = mode & permissions == mode ? nil : mode & permissions
-        byteCount = Int64(status.st_size)
-        wasThere = status.st_size > 0
+        (self.opened, self.permissions, byteCount) = (opened, permissions, Int64(opened.st_size))
     }
+
+    var wasThere: Bool { opened.st_size > 0 }
+    var device: dev_t { opened.st_dev }
 
     deinit { close() }
 
@@ -41,11 +36,10 @@ package final class PartFile {
         let flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | (isFilledInPlace ? 0 : O_APPEND)
         // Another process may rename or remove the file between opening and locking. So the code tries up to 16 times.
         for _ in 0..<16 {
-            // A file that was created here belongs to this user, even if the file system reports another owner.
-            var isNew = true
             var descriptor = Foundation.open(path, flags | O_CREAT | O_EXCL, permissions | 0o600)
-            if descriptor < 0, errno == EEXIST {
-                isNew = false
+            // A file that was created here belongs to this user, even if the file system reports another owner.
+            let isNew = descriptor >= 0 || errno != EEXIST
+            if !isNew {
                 descriptor = Foundation.open(path, flags | O_NONBLOCK)
                 // Another process removed the file after the attempt to create it.
                 if descriptor < 0, errno == ENOENT { continue }
@@ -58,37 +52,26 @@ package final class PartFile {
                 guard problem == ENOTDIR || problem == ENOENT && !isThere else {
                     throw .file("could not be created", path, problem)
                 }
-                throw RequestError(
-                    .destinationUnwritable,
+                let defect =
                     isThere
-                        ? "nothing was sent: \(directory) is not a directory"
-                        : "nothing was sent: the directory \(directory) does not exist; create it first",
-                    underlying: POSIXError(POSIXErrorCode(rawValue: problem) ?? .ENOENT))
+                    ? "\(directory) is not a directory" : "the directory \(directory) does not exist; create it first"
+                throw RequestError(
+                    .destinationUnwritable, "nothing was sent: \(defect)", underlying: POSIXError(number: problem))
             }
-            var (opened, named) = (stat(), stat())
-            let problem = lock(descriptor)
-            guard problem == 0, fstat(descriptor, &opened) == 0 else {
-                let code = problem == 0 ? errno : problem
+            let isLocked = uninterrupted { flock(descriptor, LOCK_EX | LOCK_NB) } == 0
+            guard isLocked, let opened = stat(of: descriptor) else {
+                let problem = errno
                 Foundation.close(descriptor)
-                guard code != EWOULDBLOCK else { throw .inUse(path) }
-                throw .file("could not be locked", path, code)
+                throw problem == EWOULDBLOCK ? .inUse(path) : .file("could not be locked", path, problem)
             }
-            let isNamed =
-                lstat(path, &named) == 0 && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
-            let isOurs =
-                opened.st_mode & S_IFMT == S_IFREG && opened.st_nlink == 1 && (isNew || opened.st_uid == geteuid())
-            if isNamed, isOurs {
+            let isNamed = stat(path)?.isSameFile(as: opened) == true
+            if isNamed, opened.isFile, opened.st_nlink == 1, isNew || opened.st_uid == geteuid() {
                 return PartFile(path: path, descriptor: descriptor, opened, permissions, isNew: isNew)
             }
             if isNamed { unlink(path) }
             Foundation.close(descriptor)
         }
         throw .file("could not be created", path, EBUSY)
-    }
-
-    private static func lock(_ descriptor: Int32) -> Int32 {
-        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 { if errno != EINTR { return errno } }
-        return 0
     }
 
     /// - Parameter position: the offset of the first byte; afterwards the offset after the written bytes, even after an
@@ -123,38 +106,48 @@ package final class PartFile {
         guard problem == 0 else { throw .file("could not be written", path, problem) }
     }
 
-    func read(_ limit: Int, at offset: Int64) throws(RequestError) -> Data {
+    /// - Parameter offset: nil for the descriptor's own position, which a pipe has too.
+    /// - Returns: empty at the end of the file; nil after an error, with its number in `errno`.
+    static func read(_ descriptor: Int32, _ limit: Int, at offset: Int64? = nil) -> Data? {
         var data = Data(count: limit)
-        while true {
-            let count = data.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
-            if count >= 0 { return data.prefix(count) }
-            if errno != EINTR { throw .file("could not be read", path, errno) }
+        let count = data.withUnsafeMutableBytes { bytes in
+            uninterrupted {
+                offset.map { pread(descriptor, bytes.baseAddress, bytes.count, off_t($0)) }
+                    ?? Foundation.read(descriptor, bytes.baseAddress, bytes.count)
+            }
         }
+        return count < 0 ? nil : data.prefix(count)
     }
 
-    // If another process truncated the file, a position would leave a hole, and the length would be meaningless. After
-    // an error the bytes written so far stay.
+    // If another process truncated the file, a position would leave a hole, and the length would be meaningless.
     func append(_ data: Data) throws(RequestError) {
         let problem = Self.write(data, to: descriptor, at: &byteCount, appends: true)
         guard problem == 0 else { throw .file("could not be written", path, problem) }
     }
 
-    /// False when another process has changed the length.
-    var isIntact: Bool {
-        var status = stat()
-        return fstat(descriptor, &status) == 0 && Int64(status.st_size) == byteCount
+    // A clone if the file system supports it, or else some bytes as a copy. If the result is zero, the bytes must be
+    // read and written.
+    func append(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
+        #if canImport(CLibcurl)
+            let rest = source.range.upperBound - offset
+            let copied = convoy_disk_copy(descriptor, byteCount, source.descriptor, offset, rest, source.kernelCopy)
+            guard copied >= 0 else { throw .file("could not be written", path, Int32(clamping: -copied)) }
+            byteCount += copied
+            return copied
+        #else
+            return 0
+        #endif
     }
+
+    /// False when another process has changed the length.
+    var isIntact: Bool { stat(of: descriptor).map { Int64($0.st_size) == byteCount } == true }
 
     func truncate(to count: Int64) throws(RequestError) {
         guard byteCount != count else { return }
-        while ftruncate(descriptor, off_t(count)) != 0 {
-            if errno != EINTR { throw .file("could not be resized", path, errno) }
+        guard uninterrupted({ ftruncate(descriptor, off_t(count)) }) == 0 else {
+            throw .file("could not be resized", path, errno)
         }
         byteCount = count
-    }
-
-    func synchronize() throws(RequestError) {
-        guard PartFile.synchronize(descriptor) == 0 else { throw .file("could not be written", path, errno) }
     }
 
     /// The system is asked for each file, because the number of a device may later belong to a disk.
@@ -167,9 +160,11 @@ package final class PartFile {
     }
 
     /// - Parameter replaced: the path of the file that the part replaces, if it exists; nil for a new file.
-    func setFinalPermissions(_ permissions: mode_t, replacing replaced: String? = nil) throws(RequestError) {
-        if let replaced, Self.copyPermissions(of: replaced, to: descriptor, within: permissions | 0o111) { return }
-        guard let finalPermissions, fchmod(descriptor, finalPermissions) != 0 else { return }
+    func setFinalPermissions(_ limit: mode_t, replacing replaced: String? = nil) throws(RequestError) {
+        if let replaced, Self.copyPermissions(of: replaced, to: descriptor, within: limit | 0o111) { return }
+        // The umask was applied when the file was created. But the owner may always read and write a part.
+        let mode = opened.st_mode & 0o7777
+        guard mode & ~permissions != 0, fchmod(descriptor, mode & permissions) != 0 else { return }
         throw .file("could not get its permissions", path, errno)
     }
 
@@ -180,21 +175,15 @@ package final class PartFile {
                 throw .file("could not get its modification time", path, errno)
             }
         }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw .file("could not be examined", path, errno) }
+        guard let status = stat(of: descriptor) else { throw .file("could not be examined", path, errno) }
         return status
     }
 
     /// False after ``close()``, and if another process has removed the part and created a new one.
-    var hasItsName: Bool {
-        var named = stat()
-        return descriptor >= 0 && lstat(path, &named) == 0 && named.st_ino == inode && named.st_dev == device
-    }
+    var hasItsName: Bool { descriptor >= 0 && stat(path)?.isSameFile(as: opened) == true }
 
     func checkName() throws(RequestError) {
-        guard hasItsName else {
-            throw .file("was removed or replaced while it was written", path, ENOENT)
-        }
+        guard hasItsName else { throw .file("was removed or replaced while it was written", path, ENOENT) }
     }
 
     func remove() { if hasItsName { unlink(path) } }
@@ -208,43 +197,21 @@ package final class PartFile {
         descriptor = -1
     }
 
-    /// The free bytes of the file system; nil when unknown.
     var freeBytes: Int64? {
         var status = statvfs()
         return fstatvfs(descriptor, &status) == 0 ? Self.freeBytes(status) : nil
     }
 
-    /// Nil if the file system reports zero blocks, and on overflow.
+    /// Of the file system; nil if it reports zero blocks, and on overflow.
     static func freeBytes(_ status: statvfs) -> Int64? {
         guard status.f_blocks > 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         return overflow ? nil : Int64(clamping: bytes)
     }
-}
 
-extension RequestError {
-    static func file(_ what: String, _ path: String, _ code: Int32) -> RequestError {
-        let reason = POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
-        let isFull = [ENOSPC, EDQUOT].contains(code)
-        return RequestError(
-            isFull ? .diskFull : .destinationUnwritable, "the file \(path) \(what): \(reason.localizedDescription)",
-            underlying: reason)
-    }
-
-    static func inUse(_ path: String) -> RequestError {
-        RequestError(
-            .destinationInUse,
-            "another download to the same file is running and has locked \(path); wait for it, or choose another file"
-        )
-    }
-}
-
-extension PartFile {
     #if os(Linux)
         private typealias Rename =
-            @Sendable @convention(c) (
-                Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32
-            ) -> Int32
+            @Sendable @convention(c) (Int32, UnsafePointer<CChar>, Int32, UnsafePointer<CChar>, UInt32) -> Int32
 
         /// `renameat2`, which the Swift module of the C library does not export; nil in libraries without it.
         private static let renameat2: Rename? = dlsym(nil, "renameat2").map { unsafeBitCast($0, to: Rename.self) }
@@ -252,13 +219,8 @@ extension PartFile {
 
     // As far as the system permits it, without the bits that run a program as its owner or group, because writing
     // removes them too. Returns whether there is a file to replace.
-    package static func copyPermissions(
-        of path: String, to descriptor: Int32, within limit: mode_t = 0o777
-    ) -> Bool {
-        var (old, new) = (stat(), stat())
-        guard lstat(path, &old) == 0, old.st_mode & S_IFMT == S_IFREG, fstat(descriptor, &new) == 0 else {
-            return false
-        }
+    package static func copyPermissions(of path: String, to descriptor: Int32, within limit: mode_t = 0o777) -> Bool {
+        guard let old = stat(path), old.isFile, let new = stat(of: descriptor) else { return false }
         var mode = old.st_mode & limit
         if new.st_gid != old.st_gid, fchown(descriptor, .max, old.st_gid) != 0 {
             // The members of another group get no more than all users.
@@ -308,19 +270,18 @@ extension PartFile {
         }
         if errno == EEXIST { return false }
         // Some file systems have no hard links.
-        var status = stat()
-        guard lstat(target, &status) != 0 else { return false }
+        guard stat(target) == nil else { return false }
         try rename(to: target)
         return true
     }
 
+    /// Returns 0, or the error number.
     static func synchronize(_ descriptor: Int32) -> Int32 {
         #if canImport(Darwin)
             // On Apple platforms `fsync` leaves the bytes in the drive's cache.
             if fcntl(descriptor, F_FULLFSYNC) == 0 { return 0 }
         #endif
-        while fsync(descriptor) != 0 { if errno != EINTR { return -1 } }
-        return 0
+        return uninterrupted { fsync(descriptor) } == 0 ? 0 : errno
     }
 
     /// The error number; 0 also if the file system cannot synchronise directories.
@@ -333,18 +294,69 @@ extension PartFile {
             return 0
         }
         defer { Foundation.close(descriptor) }
-        guard synchronize(descriptor) != 0 else { return 0 }
-        return [EINVAL, ENOTSUP, ENOSYS].contains(errno) ? 0 : errno
+        let problem = synchronize(descriptor)
+        return [EINVAL, ENOTSUP, ENOSYS].contains(problem) ? 0 : problem
     }
 }
 
+/// Repeats a system call that a signal interrupts.
+private func uninterrupted<Count: SignedInteger>(_ call: () -> Count) -> Count {
+    while true {
+        let count = call()
+        if count >= 0 || errno != EINTR { return count }
+    }
+}
+
+extension stat {
+    init?(_ path: String, followsLinks: Bool = false) {
+        self.init()
+        if fstatat(AT_FDCWD, path, &self, followsLinks ? 0 : AT_SYMLINK_NOFOLLOW) != 0 { return nil }
+    }
+
+    init?(of descriptor: Int32) {
+        self.init()
+        if fstat(descriptor, &self) != 0 { return nil }
+    }
+
+    var isFile: Bool { st_mode & S_IFMT == S_IFREG }
+
+    func isSameFile(as other: stat) -> Bool { st_ino == other.st_ino && st_dev == other.st_dev }
+
+    var changed: timespec {
+        #if canImport(Darwin)
+            st_mtimespec
+        #else
+            st_mtim
+        #endif
+    }
+}
+
+extension POSIXError {
+    fileprivate init(number: Int32) { self.init(POSIXErrorCode(rawValue: number) ?? .EIO) }
+}
+
 extension RequestError {
+    static func file(_ what: String, _ path: String, _ code: Int32) -> RequestError {
+        let reason = POSIXError(number: code)
+        let isFull = [ENOSPC, EDQUOT].contains(code)
+        return RequestError(
+            isFull ? .diskFull : .destinationUnwritable, "the file \(path) \(what): \(reason.localizedDescription)",
+            underlying: reason)
+    }
+
     static func nameNotOnDisk(_ file: String, _ code: Int32) -> RequestError {
-        let reason = POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO)
+        let reason = POSIXError(number: code)
         return RequestError(
             .destinationUnwritable,
             "the file \(file) is complete, but its directory could not be written to the disk: \(reason.localizedDescription); a system crash may lose the file",
             underlying: reason)
+    }
+
+    static func inUse(_ path: String) -> RequestError {
+        RequestError(
+            .destinationInUse,
+            "another download to the same file is running and has locked \(path); wait for it, or choose another file"
+        )
     }
 }
 
@@ -371,23 +383,24 @@ package struct FileBytes: Sendable {
     package var count: Int64 { range.upperBound - range.lowerBound }
 
     func read(at offset: Int64, count: Int) -> Data? {
-        var data = Data(count: count)
-        while true {
-            let got = data.withUnsafeMutableBytes { pread(descriptor, $0.baseAddress, $0.count, off_t(offset)) }
-            if got > 0 { return data.prefix(got) }
-            if got < 0, errno == EINTR { continue }
-            whenUnreadable()
-            return nil
-        }
+        if let data = PartFile.read(descriptor, count, at: offset), !data.isEmpty { return data }
+        whenUnreadable()
+        return nil
     }
 }
 
 extension DownloadTarget {
-    func write(_ source: FileBytes) throws(RequestError) { try writePieces(of: source, from: source.range.lowerBound) }
+    func copy(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 { 0 }
 
-    func writePieces(of source: FileBytes, from start: Int64) throws(RequestError) {
-        var offset = start
+    /// A cancellation applies between pieces.
+    func write(_ source: FileBytes) throws(RequestError) {
+        var (offset, isCopied) = (source.range.lowerBound, true)
         while offset < source.range.upperBound, !isStopped {
+            if isCopied {
+                let count = try copy(source, from: offset)
+                (offset, isCopied) = (offset + count, count > 0)
+                continue
+            }
             let count = Int(min(1 << 20, source.range.upperBound - offset))
             guard let data = source.read(at: offset, count: count) else {
                 throw RequestError(.connectionLost, "the stored body could not be read completely")
@@ -395,23 +408,6 @@ extension DownloadTarget {
             try write(data)
             offset += Int64(data.count)
         }
-    }
-}
-
-extension PartFile {
-    // A clone if the file system supports it, or else some bytes as a copy. If the result is zero, the bytes must be
-    // read and written.
-    func append(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
-        #if canImport(CLibcurl)
-            let rest = source.range.upperBound - offset
-            let copied = convoy_disk_copy(
-                descriptor, byteCount, source.descriptor, offset, rest, source.kernelCopy)
-            guard copied >= 0 else { throw .file("could not be written", path, Int32(clamping: -copied)) }
-            byteCount += copied
-            return copied
-        #else
-            return 0
-        #endif
     }
 }
 
@@ -424,7 +420,7 @@ final class DiskSync: ExecutorMember {
         let directory: String
         /// Renames the part to the file, unless the argument is the error number of a failed synchronisation.
         let place: @Sendable (_ problem: Int32) -> Result<URL, RequestError>
-        let completion: @Sendable (Result<URL, RequestError>) -> Void
+        let completion: Callback<URL>
     }
 
     private struct State {
@@ -470,15 +466,7 @@ final class DiskSync: ExecutorMember {
             defer { state.waiting = [] }
             return state.waiting
         }
-        let problems = DiskExecutor.executors.blocking { synchronize(files) }
-        let results = zip(files, problems).map { file, problem in file.place(problem) }
-        var failures: [String: Int32] = [:]
-        for (file, result) in zip(files, results) {
-            guard case .success = result, failures[file.directory] == nil else { continue }
-            failures[file.directory] = DiskExecutor.executors.blocking {
-                PartFile.synchronize(directory: file.directory)
-            }
-        }
+        let results = Self.place(files)
         let hasMore = state.withLock { state in
             state.count -= files.count
             state.isWorking = !state.waiting.isEmpty
@@ -486,23 +474,32 @@ final class DiskSync: ExecutorMember {
         }
         // The next round is queued before the completions are called, because a completion may block.
         if hasMore { DiskExecutor.executors.submit(self) }
-        for (file, result) in zip(files, results) {
-            let result = result.flatMap { url -> Result<URL, RequestError> in
-                let problem = failures[file.directory] ?? 0
+        for (file, result) in zip(files, results) { file.completion(result) }
+    }
+
+    /// Synchronises and renames the files, then synchronises their directories.
+    static func place(_ files: [File]) -> [Result<URL, RequestError>] {
+        let executors = DiskExecutor.executors
+        let results = zip(files, executors.blocking { synchronize(files) }).map { file, problem in file.place(problem) }
+        var problems: [String: Int32] = [:]
+        return zip(files, results).map { file, result in
+            result.flatMap { url in
+                let problem =
+                    problems[file.directory] ?? executors.blocking { PartFile.synchronize(directory: file.directory) }
+                problems[file.directory] = problem
                 return problem == 0 ? .success(url) : .failure(.nameNotOnDisk(url.path, problem))
             }
-            file.completion(result)
         }
     }
 
-    private func synchronize(_ files: [File]) -> [Int32] {
+    private static func synchronize(_ files: [File]) -> [Int32] {
         #if canImport(CLibcurl)
             // Synchronises the file system once, then reads each file's error. Synchronising each file would flush
             // the disk's cache once for each file.
-            if files.count >= Self.groupCount, convoy_disk_sync(files[0].descriptor) != 0 {
+            if files.count >= groupCount, convoy_disk_sync(files[0].descriptor) != 0 {
                 return files.map { convoy_disk_error($0.descriptor) }
             }
         #endif
-        return files.map { PartFile.synchronize($0.descriptor) == 0 ? 0 : errno }
+        return files.map { PartFile.synchronize($0.descriptor) }
     }
 }

@@ -33,36 +33,26 @@ extension PartName {
         in directory: String, of url: URL?, inSegments: Bool, isVerified: Bool
     ) -> (count: Int64, noted: Date)? {
         let file = SidecarFile<ResumeRecord>(path: directory + "/" + record)
-        var (status, noted) = (stat(), stat())
-        guard lstat(directory + "/" + part, &status) == 0, lstat(file.path, &noted) == 0,
-            let found = try? file.read(), found.needsDigest != true || isVerified
+        guard let status = stat(directory + "/" + part), let noted = stat(file.path), let found = try? file.read(),
+            found.needsDigest != true || isVerified, url.map(found.belongs) != false
         else { return nil }
-        if let url, !found.belongs(to: url) { return nil }
         let ranges = found.usableRanges(ofPart: Int64(status.st_size), boot: Boot.name)
-        let count =
-            inSegments
-            ? ranges.reduce(0) { $0 + $1.count64 } : ranges.first.map { $0.lowerBound == 0 ? $0.upperBound : 0 } ?? 0
-        #if canImport(Darwin)
-            let seconds = noted.st_mtimespec.tv_sec
-        #else
-            let seconds = noted.st_mtim.tv_sec
-        #endif
-        return count > 0 ? (count, Date(timeIntervalSince1970: TimeInterval(seconds))) : nil
+        let count = inSegments ? ranges.byteCount : ranges.leadingBytes
+        return count > 0 ? (count, Date(timeIntervalSince1970: TimeInterval(noted.changed.tv_sec))) : nil
     }
 
     // Compared with the previous call, perhaps of another process; the record stores the number. False while a download
     // has locked the part.
     package func noteGrowth(in directory: String) -> Bool {
-        var status = stat()
         let path = directory + "/" + part
         // Opening would make a missing part.
-        guard lstat(path, &status) == 0,
-            let part = try? PartFile.open(path, permissions: 0o600, isFilledInPlace: true)
-        else { return false }
+        guard stat(path) != nil, let part = try? PartFile.open(path, permissions: 0o600, isFilledInPlace: true) else {
+            return false
+        }
         defer { part.close() }
         let file = SidecarFile<ResumeRecord>(path: directory + "/" + record)
         guard part.wasThere, var found = try? file.read() else { return false }
-        let count = found.usableRanges(ofPart: part.byteCount, boot: Boot.name).reduce(0) { $0 + $1.count64 }
+        let count = found.usableRanges(ofPart: part.byteCount, boot: Boot.name).byteCount
         let noted = found.notedBytes ?? 0
         guard count != noted else { return false }
         // After a system crash, fewer bytes may be reliable.

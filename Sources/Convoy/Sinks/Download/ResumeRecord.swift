@@ -28,13 +28,6 @@ struct ResumeRecord: SidecarRecord, Hashable {
 
     var isSound: Bool { validator.isSound && name.map(FileName.isSafe) != false }
 
-    init(key: String, validator: Validator, totalBytes: Int64?, boot: String?) {
-        self.key = key
-        self.validator = validator
-        self.totalBytes = totalBytes
-        self.boot = boot
-    }
-
     /// The signature in the query may differ if the validator is an entity tag, because links are signed anew.
     func belongs(to url: URL) -> Bool {
         if key == url.downloadKey { return true }
@@ -53,19 +46,13 @@ struct ResumeRecord: SidecarRecord, Hashable {
             return usable > 0 && usable <= totalBytes ?? .max ? [0..<usable] : []
         }
         let limit = min(byteCount, totalBytes ?? 0)
-        var end: Int64 = 0
-        var usable: [Range<Int64>] = []
-        for range in isSameBoot ? ranges : syncedRanges ?? [] where !range.isEmpty {
-            guard range.lowerBound >= end else { return [] }
-            guard range.lowerBound < limit else { break }
-            end = min(range.upperBound, limit)
-            usable.append(range.lowerBound..<end)
-        }
-        return usable
+        let known = (isSameBoot ? ranges : syncedRanges ?? []).filter { !$0.isEmpty }
+        guard zip([0..<0] + known, known).allSatisfy({ $0.upperBound <= $1.lowerBound }) else { return [] }
+        return known.prefix { $0.lowerBound < limit }.map { $0.lowerBound..<min($0.upperBound, limit) }
     }
 }
 
-struct SegmentTable: Sendable {
+struct ReceivedRanges: Sendable {
     struct Segment: Sendable {
         let range: Range<Int64>
         var position: Int64
@@ -77,38 +64,22 @@ struct SegmentTable: Sendable {
     var there: [Range<Int64>] = []
     var segments: [Segment] = []
     /// The received ranges that were on the disk after the last synchronisation.
-    var syncedRanges: [Range<Int64>] = []
-    /// The numbers of bytes written since the table was saved, and since the last synchronisation.
+    var synced: [Range<Int64>] = []
+    /// The number of bytes written since the record was saved.
     var unsavedBytes: Int64 = 0
-    var unsyncedBytes: Int64 = 0
+
+    var byteCount: Int64 { segments.reduce(there.byteCount) { $0 + $1.position - $1.range.lowerBound } }
 
     /// The received ranges in order, with adjacent ones joined.
     var ranges: [Range<Int64>] {
-        let all = (there + segments.map { $0.range.lowerBound..<$0.position }).filter { !$0.isEmpty }
-        var joined: [Range<Int64>] = []
-        for range in all.sorted(by: { $0.lowerBound < $1.lowerBound }) {
-            if let last = joined.last, last.upperBound == range.lowerBound {
-                joined[joined.count - 1] = last.lowerBound..<range.upperBound
-            } else {
-                joined.append(range)
-            }
-        }
-        return joined
+        Array(RangeSet(there + segments.map { $0.range.lowerBound..<$0.position }).ranges)
     }
-
-    var byteCount: Int64 { ranges.reduce(0) { $0 + $1.count64 } }
 
     /// Only the last segment of a missing range may have fewer than `smallest` bytes.
     mutating func divide(totalBytes: Int64, into count: Int, atLeast smallest: Int64) {
-        var gaps: [Range<Int64>] = []
-        var end: Int64 = 0
-        for range in there {
-            if range.lowerBound > end { gaps.append(end..<range.lowerBound) }
-            end = max(end, range.upperBound)
-        }
-        if end < totalBytes { gaps.append(end..<totalBytes) }
-        let missing = gaps.reduce(0) { $0 + $1.count64 }
-        let size = max(smallest, 1, missing / Int64(max(1, count)) + (missing % Int64(max(1, count)) > 0 ? 1 : 0))
+        let gaps = Array(RangeSet(0..<totalBytes).subtracting(RangeSet(there)).ranges)
+        let missing = gaps.byteCount.quotientAndRemainder(dividingBy: Int64(count))
+        let size = max(smallest, missing.quotient + missing.remainder.signum())
         segments = gaps.flatMap { gap -> [Segment] in
             stride(from: gap.lowerBound, to: gap.upperBound, by: Int64.Stride(clamping: size)).map { start in
                 Segment(range: start..<start + min(size, gap.upperBound - start), position: start)
@@ -119,4 +90,10 @@ struct SegmentTable: Sendable {
 
 extension Range<Int64> {
     var count64: Int64 { upperBound - lowerBound }
+}
+
+extension [Range<Int64>] {
+    var byteCount: Int64 { reduce(0) { $0 + $1.count64 } }
+    /// How many bytes the file has without a gap.
+    var leadingBytes: Int64 { first.map { $0.lowerBound == 0 ? $0.upperBound : 0 } ?? 0 }
 }

@@ -15,14 +15,8 @@ private let limitBytes = 1 << 20
 
 extension SidecarRecord {
     init?(_ data: Data) {
-        let bytes = Array(data)
-        let heading = Array(Self.heading.utf8)
-        let bodyStart = heading.count + 65
-        guard bytes.count > bodyStart, bytes.count <= limitBytes, bytes.starts(with: heading),
-            bytes[bodyStart - 1] == UInt8(ascii: "\n")
-        else { return nil }
-        let body = Data(bytes[bodyStart...])
-        guard bytes[heading.count..<bodyStart - 1].elementsEqual(FileDigest.ofBytes(body).hexadecimal.utf8),
+        let body = Data(data.dropFirst(Self.heading.utf8.count + 65))
+        guard data.count <= limitBytes, data.dropLast(body.count).elementsEqual(Self.prefix(of: body)),
             let record = try? JSONDecoder().decode(Self.self, from: body), record.isSound
         else { return nil }
         self = record
@@ -32,7 +26,11 @@ extension SidecarRecord {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
         guard let body = try? encoder.encode(self) else { return Data() }
-        return Data(Self.heading.utf8) + Data(FileDigest.ofBytes(body).hexadecimal.utf8) + Data("\n".utf8) + body
+        return Self.prefix(of: body) + body
+    }
+
+    private static func prefix(of body: Data) -> Data {
+        Data((heading + FileDigest.ofBytes(body).hexadecimal + "\n").utf8)
     }
 }
 
@@ -48,19 +46,16 @@ struct SidecarFile<Record: SidecarRecord> {
             throw .file("could not be read", path, errno)
         }
         defer { close(descriptor) }
-        // The buffer is one byte larger than the limit, to detect a longer file.
-        var bytes = [UInt8](repeating: 0, count: limitBytes + 1)
-        var count = 0
-        while count < bytes.count {
-            let next = bytes.withUnsafeMutableBytes { bytes in
-                Foundation.read(descriptor, bytes.baseAddress.map { $0 + count }, bytes.count - count)
+        var bytes = Data()
+        // One byte more than the limit, to detect a longer file.
+        while bytes.count <= limitBytes {
+            guard let next = PartFile.read(descriptor, limitBytes + 1 - bytes.count) else {
+                throw .file("could not be read", path, errno)
             }
-            if next < 0, errno == EINTR { continue }
-            if next < 0 { throw .file("could not be read", path, errno) }
-            if next == 0 { break }
-            count += next
+            if next.isEmpty { break }
+            bytes += next
         }
-        return Record(Data(bytes.prefix(count)))
+        return Record(bytes)
     }
 
     func write(_ record: Record, synchronized: Bool) throws(RequestError) {
@@ -72,7 +67,7 @@ struct SidecarFile<Record: SidecarRecord> {
         guard descriptor >= 0 else { throw .file("could not be created", new, errno) }
         var position: Int64 = 0
         var problem = PartFile.write(record.data, to: descriptor, at: &position)
-        if problem == 0, synchronized, PartFile.synchronize(descriptor) != 0 { problem = errno }
+        if problem == 0, synchronized { problem = PartFile.synchronize(descriptor) }
         if close(descriptor) != 0, problem == 0 { problem = errno }
         if problem == 0, rename(new, path) != 0 { problem = errno }
         if problem == 0, synchronized {
@@ -93,8 +88,7 @@ struct SidecarFile<Record: SidecarRecord> {
     /// A temporary file is removed only if a record exists; otherwise the next `write` replaces it.
     func removeLeftover() {
         // Usually no sidecar file exists. Checking is cheaper than removing, which locks the directory.
-        var status = stat()
-        if lstat(path, &status) == 0 || errno != ENOENT, unlink(path) == 0 { unlink(path + "-new") }
+        if stat(path) != nil || errno != ENOENT, unlink(path) == 0 { unlink(path + "-new") }
     }
 }
 
@@ -102,12 +96,9 @@ package enum Boot {
     /// A name that differs after every start of the system; nil when the system has none.
     package static let name: String? = {
         #if canImport(Darwin)
-            var length = 0
-            guard sysctlbyname("kern.bootsessionuuid", nil, &length, nil, 0) == 0, (1...128).contains(length) else {
-                return nil
-            }
-            var bytes = [UInt8](repeating: 0, count: length)
-            guard sysctlbyname("kern.bootsessionuuid", &bytes, &length, nil, 0) == 0 else { return nil }
+            var bytes = [UInt8](repeating: 0, count: 128)
+            var length = bytes.count
+            guard sysctlbyname("kern.bootsessionuuid", &bytes, &length, nil, 0) == 0, length > 0 else { return nil }
             return String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
         #else
             guard let data = FileManager.default.contents(atPath: "/proc/sys/kernel/random/boot_id"), !data.isEmpty

@@ -6,14 +6,8 @@
     /// The same event has different codes and texts in different versions of libcurl, so the code is combined with
     /// Convoy's own observations: how far the transfer was, and whether it had timed out.
     struct CurlFailure {
-        enum Stage {
-            /// The request has not been sent: libcurl looks up names, connects, or sets up a tunnel or TLS. Next:
-            /// waiting.
-            case connecting
-            /// The request has been sent, at least in part. Next: receiving.
-            case waiting
-            case receiving
-        }
+        /// From `waiting` on, the request has been sent, at least in part.
+        enum Stage { case connecting, waiting, receiving }
 
         var code: CURLcode
         var stage = Stage.connecting
@@ -50,7 +44,8 @@
         fileprivate static let outOfMemory: CURLcode = 27
 
         /// Other numbers may be left over from an address that libcurl tried earlier.
-        private var isLost: Bool { [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(systemError) }
+        static let lossNumbers = [ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED]
+        private var isLost: Bool { Self.lossNumbers.contains(systemError) }
 
         private var hasNoTunnel: Bool { isHTTPS && goesThroughProxy && (proxyStatusCode == 0 || !hasBegunHandshake) }
 
@@ -78,15 +73,14 @@
                 return (.proxyFailed, "the proxy closed the connection before it answered")
             case _ where Self.lossCodes.contains(code):
                 return (.connectionLost, "the connection was lost before the request was sent")
-            case 1, 2, 4, 42, 48, 99: return (.transportFailed, "libcurl failed with code \(code)")
             // The proxy's response to the tunnel request is invalid.
             case 8 where hasNoTunnel, 61 where hasNoTunnel, 100 where hasNoTunnel:
                 return (.proxyFailed, "the proxy's response could not be parsed")
             case 90: return (.tlsFailed, "the server's public key is not one of the pinned keys")
             default: break
             }
-            if Self.tlsCodes.contains(code) || isHTTPS { return securingFailed }
-            return (.transportFailed, "libcurl failed with code \(code)")
+            let isOther = [1, 2, 4, 42, 48, 99].contains(code) || !isHTTPS && !Self.tlsCodes.contains(code)
+            return isOther ? (.transportFailed, "libcurl failed with code \(code)") : securingFailed
         }
 
         private var noConnection: String {
@@ -173,9 +167,8 @@
         func isTimeOver(_ code: CURLcode) -> Bool { code == CurlFailure.timedOut && isTimeOver }
 
         private var isTimeOver: Bool {
-            guard let timeout = request.attemptTimeout else { return false }
             // libcurl's timers fire up to a millisecond early. Two milliseconds leave a margin.
-            return ContinuousClock.now - sendingBegan + .milliseconds(2) >= timeout
+            timeLeft.map { $0 <= .milliseconds(2) } ?? false
         }
     }
 
@@ -183,15 +176,6 @@
         fileprivate var headerBytes: Int {
             headerFields.reduce(url.absoluteString.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count }
         }
-    }
-
-    extension RequestError {
-        /// Some versions of libcurl report success for such an end.
-        static let headerCut = RequestError(
-            .connectionLost, "the connection was closed in the middle of the header")
-
-        static let streamCut = RequestError(
-            .connectionLost, "the connection failed before the end of the response, which has no length")
     }
 
     // No error code of libcurl shows which requests a server has not processed. The texts exist since libcurl 7.88.
@@ -213,7 +197,7 @@
         case closesOldest
         case environmentProxy
 
-        private static let beginnings: [(text: StaticString, line: CurlLogLine?)] = [
+        private static let beginnings: [(text: String, line: CurlLogLine?)] = [
             ("Uses proxy env variable no_proxy", nil), ("Uses proxy env variable NO_PROXY", nil),
             ("Uses proxy env variable ", .environmentProxy), ("Downgrades to HTTP/1.1", .downgrade),
             ("REFUSED_STREAM, retrying", .refused), ("Connection died, retrying", .retry),
@@ -222,38 +206,23 @@
 
         init?(_ text: UnsafeRawBufferPointer) {
             // A fast check comes first, because most of the many log lines match none of these.
-            switch text.first {
-            case UInt8(ascii: "["):
-                let words = String(decoding: text.prefix(64), as: UTF8.self)
-                guard words.contains("] OPENED stream"), let number = Self.number(in: text, after: "[HTTP/2] [") else {
-                    return nil
-                }
-                self = .stream(number)
-            case UInt8(ascii: "r"):
-                // Some versions of libcurl misspell "received" as "recveived".
-                let words = String(decoding: text.prefix(128), as: UTF8.self)
-                guard words.contains("ved GOAWAY, "), let range = words.range(of: "last_stream="),
-                    let number = Int(words[range.upperBound...].prefix { $0.isASCII && $0.isNumber })
-                else { return nil }
-                self = .goAway(lastStream: number, isGraceful: words.contains("error=0,"))
-            case UInt8(ascii: "C"), UInt8(ascii: "D"), UInt8(ascii: "R"), UInt8(ascii: "U"):
-                let stream = Self.number(in: text, after: "Using Stream ID: ").map { CurlLogLine.stream($0) }
-                let line = Self.beginnings.first { Self.hasPrefix(text, $0.text) }?.line
-                guard let known = stream ?? line else { return nil }
-                self = known
-            default: return nil
+            guard let first = text.first, "[rCDRU".utf8.contains(first) else { return nil }
+            let words = String(decoding: text.prefix(128), as: UTF8.self)
+            func number(after prefix: String) -> Int? {
+                words.range(of: prefix).flatMap { Int(words[$0.upperBound...].prefix { $0.isASCII && $0.isNumber }) }
             }
-        }
-
-        private static func hasPrefix(_ text: UnsafeRawBufferPointer, _ prefix: StaticString) -> Bool {
-            guard let start = text.baseAddress, text.count >= prefix.utf8CodeUnitCount else { return false }
-            return memcmp(start, prefix.utf8Start, prefix.utf8CodeUnitCount) == 0
-        }
-
-        private static func number(in text: UnsafeRawBufferPointer, after prefix: StaticString) -> Int? {
-            guard hasPrefix(text, prefix) else { return nil }
-            let digits = text.dropFirst(prefix.utf8CodeUnitCount).prefix { (0x30...0x39).contains($0) }
-            return Int(String(decoding: digits, as: UTF8.self))
+            if words.hasPrefix("[") || words.hasPrefix("Using Stream ID: ") {
+                let prefix = words.contains("] OPENED stream") ? "[HTTP/2] [" : "Using Stream ID: "
+                guard words.hasPrefix(prefix), let stream = number(after: prefix) else { return nil }
+                self = .stream(stream)
+            } else if words.hasPrefix("r") {
+                // Some versions of libcurl misspell "received" as "recveived".
+                guard words.contains("ved GOAWAY, "), let last = number(after: "last_stream=") else { return nil }
+                self = .goAway(lastStream: last, isGraceful: words.contains("error=0,"))
+            } else {
+                guard let line = Self.beginnings.first(where: { words.hasPrefix($0.text) })?.line else { return nil }
+                self = line
+            }
         }
     }
 #endif

@@ -11,13 +11,12 @@
         private var headerList: HeaderList?
         /// The list for `CURLOPT_RESOLVE`, retained because libcurl stores a pointer to it.
         var hostOverrides: HeaderList?
-        private let errorText = UnsafeMutablePointer<CChar>.allocate(capacity: CurlHandle.errorTextSize)
+        /// CURL_ERROR_SIZE is 256.
+        private let errorText: UnsafeMutablePointer<CChar>
         static let userAgent = "Convoy"
-        static let outOfMemory = RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
-        private static let errorTextSize = 256
+        private static let outOfMemory = RequestError(.transportFailed, "nothing was sent: libcurl is out of memory")
 
         let options: ConnectionOptions
-        let trustFile: String?
         private(set) var asksBeforeSending = true
         /// Up to 8.16, libcurl counts the repetitions of all requests of a handle and fails the sixth, so such a handle
         /// is not reused.
@@ -33,15 +32,12 @@
         /// Whether libcurl has logged that it uses a proxy of the environment for this transfer.
         var usesEnvironmentProxy = false
 
-        init(_ options: ConnectionOptions, trustFile: String?) throws(RequestError) {
+        init(_ options: ConnectionOptions) throws(RequestError) {
             self.options = options
-            self.trustFile = trustFile
-            guard let easy = curl_easy_init() else {
-                errorText.deallocate()
-                throw Self.outOfMemory
-            }
+            guard let easy = curl_easy_init() else { throw Self.outOfMemory }
             self.easy = easy
-            errorText.initialize(repeating: 0, count: Self.errorTextSize)
+            errorText = .allocate(capacity: 256)
+            errorText.initialize(repeating: 0, count: 256)
             setUpCallbacks()
             try setUp()
         }
@@ -65,11 +61,7 @@
 
         private func setUpCallbacks() {
             let context = Unmanaged.passUnretained(self).toOpaque()
-            for option in [
-                CurlOption.writeData, CurlOption.headerData, CurlOption.readData, CurlOption.seekData,
-                CurlOption.prereqData, CurlOption.openSocketData, CurlOption.debugData, CurlOption.privatePointer,
-                CurlOption.progressData,
-            ] { convoy_set_pointer(easy, option, context) }
+            for option in CurlOption.contexts { convoy_set_pointer(easy, option, context) }
             convoy_set_pointer(easy, CurlOption.errorBuffer, errorText)
             convoy_set_data_callback(easy, CurlOption.headerFunction) { bytes, size, count, context in
                 CurlHandle.transfer(of: context)?.receiveHeaderLine(.init(start: bytes, count: size * count)) ?? 0
@@ -91,16 +83,14 @@
             }
             let code = convoy_set_prereq_callback(easy) { context, remoteAddress, _, remotePort, localPort in
                 let address = remoteAddress.flatMap { String(validatingCString: $0) } ?? ""
-                let connection = KeptConnections.Key(
-                    remoteAddress: address, remotePort: remotePort, localPort: localPort)
+                let connection = ConnectionKey(remoteAddress: address, remotePort: remotePort, localPort: localPort)
                 return CurlHandle.transfer(of: context)?.mayBeSent(on: connection) == true ? 0 : 1
             }
             // Before 7.80 libcurl has no such callback. Nothing can then check a reused connection or stop a second
             // send of a POST.
             asksBeforeSending = code == 0
             convoy_set_open_callback(easy) { context, _, address in
-                guard let address else { return -1 }
-                return CurlHandle.transfer(of: context)?.openSocket(for: address.pointee) ?? -1
+                address.flatMap { CurlHandle.transfer(of: context)?.openSocket(for: $0.pointee) } ?? -1
             }
             convoy_set_debug_callback(easy) { _, kind, text, count, context in
                 CurlHandle.transfer(of: context)?.hear(kind, .init(start: text, count: count))
@@ -215,16 +205,12 @@
             if !CurlLibrary.keepsSessions { convoy_set_long(easy, CurlOption.keepSessions, 0) }
             // A `User-Agent` field of a request replaces this value.
             convoy_set_string(easy, CurlOption.userAgent, Self.userAgent)
-            // 6 is CURL_SSLVERSION_TLSv1_2. 7 is _TLSv1_3, set as minimum and maximum, because older libcurls with
-            // GnuTLS read a minimum of 1.3 alone as 1.2.
-            let version = options.minimumTLSVersion == .tls12 ? 6 : 7 | 7 << 16
-            try check("minimumTLSVersion", convoy_set_long(easy, CurlOption.sslVersion, version))
+            try check("minimumTLSVersion", convoy_set_long(easy, CurlTLSOptions.server.version, tlsVersion))
             let timeout = options.connectTimeout.wholeMilliseconds
             try check("connectTimeout", convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, timeout))
             let age = Int(clamping: Int64(options.idleConnectionTime.seconds.rounded(.up)))
             convoy_set_long(easy, CurlOption.maxAgeOfConnection, min(age, 1 << 30))
-            try setUpTrust(
-                CurlOption.sslVerifyPeer, CurlOption.sslVerifyHost, CurlOption.caInfo, CurlOption.caPath)
+            try setUpTrust(.server)
             if !options.pinnedPublicKeys.isEmpty {
                 let pins = options.pinnedPublicKeys.sorted().map { "sha256//" + $0 }.joined(separator: ";")
                 try check("pinnedPublicKeys", convoy_set_string(easy, CurlOption.pinnedPublicKey, pins))
@@ -236,7 +222,7 @@
                 hostOverrides = list
                 try check("hostOverrides", convoy_set_list(easy, CurlOption.resolve, list.first))
             }
-            try setUpProxy(tlsVersion: version)
+            try setUpProxy()
         }
 
         private func setUp(_ certificate: ConnectionOptions.ClientCertificate) throws(RequestError) {
@@ -253,15 +239,20 @@
             try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
         }
 
-        private func setUpProxy(tlsVersion: Int) throws(RequestError) {
+        /// 6 is CURL_SSLVERSION_TLSv1_2.
+        ///
+        /// 7 is _TLSv1_3, set as minimum and maximum, because older libcurls with GnuTLS read a minimum of 1.3 alone as
+        /// 1.2.
+        private var tlsVersion: Int { options.minimumTLSVersion == .tls12 ? 6 : 7 | 7 << 16 }
+
+        private func setUpProxy() throws(RequestError) {
             switch options.proxy {
-            case .environment:
-                guard !ConnectionOptions.environmentHasProxy else { break }
+            case .environment where options.mayUseProxy: break
+            case .environment, .direct:
                 // The empty values stop libcurl from reading the environment for each request.
-                for option in [CurlOption.proxy, CurlOption.noProxy] { convoy_set_string(easy, option, "") }
-            case .direct:
                 for option in [CurlOption.proxy, CurlOption.noProxy] {
-                    try check("proxy", convoy_set_string(easy, option, ""))
+                    let code = convoy_set_string(easy, option, "")
+                    if options.proxy == .direct { try check("proxy", code) }
                 }
             case .server(let url, let userName, let password):
                 try check("proxy", convoy_set_string(easy, CurlOption.proxy, url.absoluteString))
@@ -277,34 +268,31 @@
             }
             // HTTPS proxies get the same trust as servers. If libcurl rejects this option, it does not support HTTPS
             // proxies.
-            guard convoy_set_long(easy, CurlOption.proxySSLVersion, tlsVersion) == 0 else { return }
-            try setUpTrust(
-                CurlOption.proxySSLVerifyPeer, CurlOption.proxySSLVerifyHost, CurlOption.proxyCAInfo,
-                CurlOption.proxyCAPath)
+            if convoy_set_long(easy, CurlTLSOptions.proxy.version, tlsVersion) == 0 { try setUpTrust(.proxy) }
         }
 
-        /// The parameters are libcurl's numbers of the options for servers, or of those for HTTPS proxies.
-        private func setUpTrust(
-            _ verifyPeer: Int32, _ verifyHost: Int32, _ file: Int32, _ directory: Int32
-        ) throws(RequestError) {
+        private func setUpTrust(_ tls: CurlTLSOptions) throws(RequestError) {
             if options.trust == .unverified {
-                for option in [verifyPeer, verifyHost] { try check("trust", convoy_set_long(easy, option, 0)) }
+                for option in [tls.verifyPeer, tls.verifyHost] {
+                    try check("trust", convoy_set_long(easy, option, 0))
+                }
             }
-            guard let trustFile else { return }
-            try check("trust", convoy_set_string(easy, file, trustFile))
+            guard case .certificates(let file) = options.trust else { return }
+            try check("trust", convoy_set_string(easy, tls.trustFile, file.path))
             // Without this call, libcurl would also trust the system's directory of certificates.
-            try check("trust", convoy_set_string(easy, directory, nil))
+            try check("trust", convoy_set_string(easy, tls.trustDirectory, nil))
         }
     }
 
     extension ConnectionOptions {
         /// Whether the environment names a proxy; read once, at the first use.
-        fileprivate static let environmentHasProxy = {
+        private static let environmentHasProxy =
+            variable("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY") != nil
+
+        private static func variable(_ names: String...) -> String? {
             let environment = ProcessInfo.processInfo.environment
-            return ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"].contains {
-                environment[$0]?.isEmpty == false
-            }
-        }()
+            return names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        }
 
         var mayUseProxy: Bool { if case .server = proxy { true } else { mayUseEnvironmentProxy } }
 
@@ -313,12 +301,10 @@
         /// For a proxy from the environment the value is false if `no_proxy` is set, because only libcurl evaluates it.
         var sendsToProxy: Bool {
             if case .server(let url, _, _) = proxy { return url.scheme?.lowercased().hasPrefix("http") == true }
-            guard case .environment = proxy else { return false }
-            let environment = ProcessInfo.processInfo.environment
-            func isSet(_ name: String) -> Bool { environment[name]?.isEmpty == false }
-            guard mayUseProxy, !isSet("no_proxy"), !isSet("NO_PROXY") else { return false }
-            let name = ["http_proxy", "all_proxy", "ALL_PROXY"].first(where: isSet)
-            return name.flatMap { environment[$0] }.map { !$0.lowercased().hasPrefix("socks") } ?? false
+            guard mayUseEnvironmentProxy, Self.variable("no_proxy", "NO_PROXY") == nil,
+                let proxy = Self.variable("http_proxy", "all_proxy", "ALL_PROXY")
+            else { return false }
+            return !proxy.lowercased().hasPrefix("socks")
         }
     }
 
@@ -340,33 +326,14 @@
             // The result is 1 after `close_notify`, 0 without, and another number if it is unknown.
             if endsUnannounced != nil { endsUnannounced = convoy_has_close_notify(easy) == 0 }
         }
-    }
 
-    extension CurlTransfer {
-        // The body may be incomplete without `close_notify` (RFC 9112, section 9.8). libcurl reports such an end as
-        // code 56 or as success. After success, the state of the TLS library decides.
-        func unannouncedEnd(_ code: CURLcode, _ handle: CurlHandle) -> RequestError? {
-            guard let endsUnannounced = handle.endsUnannounced, !engine.options.acceptsMissingCloseNotify,
-                code == 0 ? endsUnannounced : isSilentEnd(code, handle)
-            else { return nil }
-            return RequestError(
-                .connectionLost,
-                "the connection was closed in the middle of the response: it has no length, and no TLS close_notify arrived"
-            )
+        // Without `close_notify`, the body may be incomplete (RFC 9112, section 9.8). libcurl reports such an end as
+        // success, or as code 56 without a system error. After success, the state of the TLS library decides.
+        func endsSilently(_ code: CURLcode) -> Bool {
+            guard endsUnannounced != nil, code != 0 else { return endsUnannounced == true }
+            return code == 56 && !CurlFailure.lossNumbers.contains(Int32(clamping: long(CurlInfo.osErrno)))
         }
 
-        func isAcceptedEnd(_ code: CURLcode, _ handle: CurlHandle) -> Bool {
-            handle.endsUnannounced != nil && engine.options.acceptsMissingCloseNotify && isSilentEnd(code, handle)
-        }
-
-        /// Whether receiving failed without a system error.
-        private func isSilentEnd(_ code: CURLcode, _ handle: CurlHandle) -> Bool {
-            let system = Int32(clamping: handle.long(CurlInfo.osErrno))
-            return code == 56 && ![ECONNRESET, EPIPE, ETIMEDOUT, ECONNABORTED].contains(system)
-        }
-    }
-
-    extension CurlHandle {
         /// If two marks differ, sending has made progress between them.
         struct SendingMark: Equatable {
             var sentBytes: Int64 = 0
@@ -488,9 +455,8 @@
         var defect: String? {
             // For libcurl, `*` means every host, `-` before the name removes an entry, and `+` makes the entry
             // expire.
-            let isName = host.utf8.allSatisfy { byte in
-                UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20 || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
-                    || [UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_")].contains(byte)
+            let isName = host.utf8.allSatisfy {
+                ($0 | 0x20).isASCIILetter || 0x30...0x39 ~= $0 || ".-_".utf8.contains($0)
             }
             guard isName, !host.isEmpty, !host.hasPrefix("-") else {
                 return "\(host.debugDescription) is not a host name"

@@ -64,12 +64,9 @@
         static let userAgent: Int32 = 10_018
         static let verbose: Int32 = 41
         static let requestTarget: Int32 = 10_266
-        static let debugData: Int32 = 10_095
-        static let openSocketData: Int32 = 10_164
         static let writeData: Int32 = 10_001
         static let url: Int32 = 10_002
         static let proxy: Int32 = 10_004
-        static let readData: Int32 = 10_009
         static let errorBuffer: Int32 = 10_010
         static let writeFunction: Int32 = 20_011
         static let readFunction: Int32 = 20_012
@@ -77,37 +74,25 @@
         static let quickExit: Int32 = 322
         static let pathAsIs: Int32 = 234
         static let maxAgeOfConnection: Int32 = 288
-        static let proxySSLVersion: Int32 = 250
-        static let proxyCAPath: Int32 = 10_247
         static let httpHeader: Int32 = 10_023
         static let sslCert: Int32 = 10_025
         static let sslCertType: Int32 = 10_086
         static let keyPassword: Int32 = 10_026
-        static let headerData: Int32 = 10_029
-        static let sslVersion: Int32 = 32
-        static let sslVerifyPeer: Int32 = 64
-        static let sslVerifyHost: Int32 = 81
-        static let proxySSLVerifyPeer: Int32 = 248
-        static let proxySSLVerifyHost: Int32 = 249
         static let customRequest: Int32 = 10_036
         static let noBody: Int32 = 44
         static let upload: Int32 = 46
-        static let caInfo: Int32 = 10_065
         static let headerFunction: Int32 = 20_079
         static let httpGet: Int32 = 80
         static let httpVersion: Int32 = 84
         static let sslKey: Int32 = 10_087
-        static let caPath: Int32 = 10_097
         static let keepSessions: Int32 = 150
         static let bufferSize: Int32 = 98
         static let noSignal: Int32 = 99
         static let noProgress: Int32 = 43
-        static let progressData: Int32 = 10_057
         static let inFileSize: Int32 = 30_115
         static let timeoutMilliseconds: Int32 = 155
         static let connectTimeoutMilliseconds: Int32 = 156
         static let contentDecoding: Int32 = 158
-        static let seekData: Int32 = 10_168
         static let proxyUserPassword: Int32 = 10_006
         static let noProxy: Int32 = 10_177
         static let tcpKeepAlive: Int32 = 213
@@ -115,12 +100,24 @@
         static let pipeWait: Int32 = 237
         static let tlsOptions: Int32 = 216
         static let resolve: Int32 = 10_203
-        static let proxyCAInfo: Int32 = 10_246
         static let suppressConnectHeaders: Int32 = 265
         static let uploadBufferSize: Int32 = 280
-        static let prereqData: Int32 = 10_313
-        static let privatePointer: Int32 = 10_103
         static let multiMaxConnects: Int32 = 6
+        /// The contexts of the callbacks write, header, read, seek, pre-request, open, debug and progress, and the private
+        /// pointer.
+        static let contexts: [Int32] = [
+            writeData, 10_029, 10_009, 10_168, 10_313, 10_164, 10_095, 10_057, 10_103,
+        ]
+    }
+
+    /// The options for TLS with servers, and those for TLS with HTTPS proxies.
+    struct CurlTLSOptions {
+        let version, verifyPeer, verifyHost, trustFile, trustDirectory: Int32
+
+        static let server = Self(
+            version: 32, verifyPeer: 64, verifyHost: 81, trustFile: 10_065, trustDirectory: 10_097)
+        static let proxy = Self(
+            version: 250, verifyPeer: 248, verifyHost: 249, trustFile: 10_246, trustDirectory: 10_247)
     }
 
     enum CurlInfo {

@@ -8,13 +8,10 @@
         private let multi: OpaquePointer
         let sockets: CurlSockets
         private let options: ConnectionOptions
-        private let trustFile: String?
         @exclusivity(unchecked) private var idleHandles: [CurlHandle] = []
         @exclusivity(unchecked) var headerLists = HeaderListCache()
-        let fieldLines = FieldLineCache()
         @exclusivity(unchecked) private(set) var active: [CurlTransfer] = []
         @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
-        @exclusivity(unchecked) var kept = KeptConnections()
         @exclusivity(unchecked) private var nextTimeCheck: ContinuousClock.Instant?
         @exclusivity(unchecked) var sharing = SharedConnections()
         @exclusivity(unchecked) private var continuing: [CurlTransfer] = []
@@ -25,15 +22,13 @@
         @exclusivity(unchecked) private var quietLooks = 0
         /// How many polls in a row found events after a turn in which no transfer made progress.
         @exclusivity(unchecked) private var vainLooks = 0
-        /// The turn in which a transfer last sent or received, and its time.
-        @exclusivity(unchecked) var lastProgress: (turn: UInt, time: ContinuousClock.Instant) = (0, .now)
+        @exclusivity(unchecked) var lastProgress = ContinuousClock.now
         /// Whether the next turn begins without sleeping, and then checks all sockets; perhaps this turn already does.
         @exclusivity(unchecked) var looksAgain = false
         @exclusivity(unchecked) private var looksAtAll = false
         /// Whether the wait before this turn used epoll, which watches all sockets.
         @exclusivity(unchecked) private var hasWatched = false
         @exclusivity(unchecked) private(set) var now = ContinuousClock.now
-        @exclusivity(unchecked) private(set) var turnCount: UInt = 0
 
         /// The maximum sleeps in milliseconds of successive polls without events, while requests may share connections.
         ///
@@ -43,17 +38,12 @@
         /// 779937f840). libcurl has read such bytes with the last events, so the first sleeps after events are short.
         private static let looks = [1, 4, 16, 64, 256, 1_000]
 
-        /// The interval at which all sockets are checked, in case libcurl has missed an event or dropped a timer.
-        private static let plainLook = Duration.seconds(1)
+        /// When all sockets are checked next, in case libcurl has missed an event or dropped a timer.
         @exclusivity(unchecked) private var nextPlainLook = ContinuousClock.now
 
         private static let mostKept = 256
         private let keptLimit: Int
         private var connectionLimit = -mostKept
-
-        private static let endsPerWakeUp = 16
-
-        private static let idleHandleLimit = 64
 
         /// Throws the system's error if memory or file descriptors are exhausted.
         init(_ options: ConnectionOptions) throws(POSIXError) {
@@ -70,7 +60,6 @@
             }
             self.multi = multi
             self.options = options
-            trustFile = options.trustFile
             // An eighth of the free descriptors, from 2 to 256. The limit is low, because libcurl closes an idle
             // connection only for a new request.
             keptLimit = max(2, min(Self.mostKept, FileDescriptors.freeCount / 8))
@@ -90,13 +79,12 @@
             looksAtAll = looksAtAll || looksAgain
             looksAgain = false
             now = .now
-            turnCount += 1
-            if now >= nextPlainLook { (looksAtAll, nextPlainLook) = (true, now + Self.plainLook) }
+            if now >= nextPlainLook { (looksAtAll, nextPlainLook) = (true, now + .seconds(1)) }
             if !transfers.isEmpty || !continuing.isEmpty { quietLooks = 0 }
             for transfer in transfers { transfer.update(in: self) }
-            let continuing = continuing
-            self.continuing = []
-            for transfer in continuing { transfer.continueInThisTurn() }
+            var due: [CurlTransfer] = []
+            swap(&due, &continuing)
+            for transfer in due { transfer.continueInThisTurn() }
             // Above this number of connections, libcurl closes the oldest idle one after each request. If few
             // descriptors were free at the start, the limit does not grow with the active transfers.
             let limit = keptLimit + (keptLimit < Self.mostKept ? 0 : active.count)
@@ -156,9 +144,9 @@
                 Thread.sleep(forTimeInterval: 0.01)
             }
             quietLooks = ready > 0 ? 0 : quietLooks + 1
-            vainLooks = ready > 0 && lastProgress.turn != turnCount ? vainLooks + 1 : 0
+            vainLooks = ready > 0 && lastProgress != now ? vainLooks + 1 : 0
             // If HTTP/2's flow control blocks a body, libcurl waits until the socket is writable, which it always is.
-            let stalled = (ContinuousClock.now - lastProgress.time) / .milliseconds(1)
+            let stalled = (ContinuousClock.now - lastProgress) / .milliseconds(1)
             guard vainLooks > 8, stalled > 2, active.contains(where: { $0.sendsBody && $0.place.stream != nil }) else {
                 return
             }
@@ -168,23 +156,21 @@
 
         private func takeMessages() {
             var remaining: Int32 = 0
-            guard var message = curl_multi_info_read(multi, &remaining) else { return }
+            var message = curl_multi_info_read(multi, &remaining)
+            guard message != nil else { return }
             WakeUps.postponing { wakeUps in
                 var count = 0
-                while true {
-                    // CURLMSG_DONE (1) is the only kind. The result is read first: `CurlTransfer.end(_:)` may free the
-                    // message.
-                    if message.pointee.msg == 1, let easy = message.pointee.easy_handle {
-                        let code = message.pointee.data.result
+                while let done = message?.pointee {
+                    // CURLMSG_DONE (1) is the only kind. `CurlTransfer.end(_:)` may free the message.
+                    if done.msg == 1, let easy = done.easy_handle {
                         var context: UnsafeMutableRawPointer?
                         convoy_get_pointer(easy, CurlInfo.privatePointer, &context)
                         quietLooks = 0
-                        CurlHandle.transfer(of: context)?.end(code)
+                        CurlHandle.transfer(of: context)?.end(done.data.result)
                     }
                     count += 1
-                    if count.isMultiple(of: Self.endsPerWakeUp) { wakeUps.performAll() }
-                    guard let next = curl_multi_info_read(multi, &remaining) else { return }
-                    message = next
+                    if count.isMultiple(of: 16) { wakeUps.performAll() }
+                    message = curl_multi_info_read(multi, &remaining)
                 }
             }
         }
@@ -204,7 +190,7 @@
 
         func takeHandle() -> CurlHandle? {
             if let handle = idleHandles.popLast() { return handle }
-            let handle = try? CurlHandle(options, trustFile: trustFile)
+            let handle = try? CurlHandle(options)
             if let handle { sockets.attach(to: handle) }
             return handle
         }
@@ -216,7 +202,7 @@
             if transfer.isShareable { shareableCount += 1 }
             if transfer.isPolled { polledCount += 1 }
             checkTimes(after: transfer.idleCheckInterval)
-            if transfer.waitsForConnections, !sharing.mayBegin(transfer) { return park(transfer) }
+            if transfer.waitsForConnections, !sharing[transfer].mayBegin(transfer) { return park(transfer) }
             return curl_multi_add_handle(multi, handle.easy) == 0
         }
 
@@ -226,7 +212,7 @@
             if transfer.isShareable { transfer.leaveConnection() }
             handle.transfer = nil
             // A handle retains its last system error, which a later failure would report. Such a handle is not reused.
-            if !handle.isWorn, idleHandles.count < Self.idleHandleLimit, handle.long(CurlInfo.osErrno) == 0 {
+            if !handle.isWorn, idleHandles.count < 64, handle.long(CurlInfo.osErrno) == 0 {
                 idleHandles.append(handle)
             }
             guard let index = transfer.index else { return }
@@ -245,7 +231,7 @@
         }
 
         private func park(_ transfer: CurlTransfer) -> Bool {
-            guard sharing.wait(transfer) else { return false }
+            guard sharing[transfer].wait(transfer) else { return false }
             transfer.place.isParked = true
             if let timeLeft = transfer.timeLeft { checkTimes(after: timeLeft) }
             return true
@@ -268,91 +254,54 @@
         func flushLater(_ transfer: CurlTransfer) { flushes.append(transfer) }
     }
 
-    // libcurl reuses a connection with unread bytes and reads them as the start of the next response (RFC 9112, section
-    // 6.3). Some versions do not notice a closed connection, on which a POST would be lost. So Convoy checks each idle
-    // connection just before a request is sent on it.
-    struct KeptConnections {
-        struct Key: Hashable {
-            let remoteAddress: String
-            let remotePort: Int32
-            let localPort: Int32
-        }
-
-        private(set) var sockets: [Key: Int32] = [:]
-        /// If the system reuses a socket number, ``note(_:socket:)`` finds and removes the old connection here.
-        private var connections: [Int32: Key] = [:]
-
-        mutating func note(_ connection: Key, socket: Int32) {
-            guard connection.localPort > 0, socket >= 0 else { return }
-            // Removing the old connection limits the entries to the number of descriptors of the process.
-            if let old = connections.updateValue(connection, forKey: socket), old != connection { sockets[old] = nil }
-            // An earlier connection with the same ports may be stored with another socket. That socket is removed.
-            if let old = sockets.updateValue(socket, forKey: connection), old != socket { connections[old] = nil }
-        }
-
-        /// Whether the server has sent bytes on an idle connection, or has closed it.
-        static func isUnusable(_ connection: Key, _ socket: Int32) -> Bool {
-            var byte: UInt8 = 0
-            let count = recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
-            // The system may have given the socket number to another connection. The local ports then differ.
-            return (count >= 0 || errno == ECONNRESET) && localPort(of: socket) == connection.localPort
-        }
-
-        private static func localPort(of socket: Int32) -> Int32? {
-            var address = sockaddr_storage()
-            var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
-            let isKnown = withUnsafeMutablePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &length) == 0 }
-            }
-            guard isKnown else { return nil }
-            // The port has the same offset for IPv4 and IPv6.
-            return withUnsafePointer(to: &address) { pointer in
-                pointer.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
-                    Int32(UInt16(bigEndian: $0.pointee.sin_port))
-                }
-            }
-        }
-    }
-
     /// File data in the system's page cache is copied straight to libcurl's buffer instead.
-    final class ReadAhead: UploadSource, @unchecked Sendable {
-        // @unchecked: only the engine's thread uses the mutable state outside the lock.
-
+    final class ReadAhead: UploadSource, Sendable {
         private struct State {
+            /// What was read ahead, in order; `offset` counts the copied bytes of the first chunk.
             var chunks: [Data] = []
+            var offset = 0
             var byteCount = 0
+            var hasBeenTakenFrom = false
             var isReading = false
-            /// How many more chunks the queue reads before the engine's thread checks again whether it can read without
-            /// waiting (`direct`).
-            var remaining = 0
             var isAtEnd = false
             var failure: RequestError?
             /// Whether `take` found no data, so that `isReady` must be called when there is some.
             var isWanted = false
             var reading: BodyReading?
 
-            var isFull: Bool { chunks.count >= ReadAhead.leastCount && byteCount >= ReadAhead.leastBytes }
-            var readsOn: Bool { !isAtEnd && failure == nil && !isFull && remaining > 0 }
+            /// Whether the queue reads another chunk: until four chunks and 64 KiB are stored.
+            var readsOn: Bool { !isAtEnd && failure == nil && (chunks.count < 4 || byteCount < 64 << 10) }
 
             /// The reader, if it can read without waiting and is not in use.
             var direct: (any BlockingReader)? {
                 guard !isReading, case .blocking(let reader)? = reading, reader.readsWithoutWaiting else { return nil }
                 return reader
             }
-        }
 
-        /// Reading ahead stops once this many chunks and this many bytes are stored.
-        private static let leastCount = 4
-        private static let leastBytes = 64 << 10
+            // Copies as many chunks as are available and fit, because each separate send costs a system call. Also returns
+            // the chunks that were copied to their ends. They are released outside the lock, because that may run
+            // other code.
+            mutating func copy(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, ended: ArraySlice<Data>) {
+                var (count, index) = (0, 0)
+                while count < buffer.count, index < chunks.count {
+                    let piece = chunks[index].dropFirst(offset).prefix(buffer.count - count)
+                    piece.copyBytes(to: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
+                    count += piece.count
+                    offset += piece.count
+                    guard offset == chunks[index].count else { break }
+                    (index, offset) = (index + 1, 0)
+                }
+                let ended = chunks[..<index]
+                chunks.removeFirst(index)
+                byteCount -= count
+                return (count, ended)
+            }
+        }
 
         private let body: RequestBody
         private let queue = DispatchQueue(label: "convoy.upload")
         private let state = Locked(State())
         private let isReady: @Sendable () -> Void
-        /// The chunks that are being copied, in order; `offset` counts the copied bytes of the first.
-        private var chunks: ArraySlice<Data> = []
-        private var offset = 0
-        private var hasBeenTakenFrom = false
 
         /// - Parameter isReady: called on any thread when data, the end or a failure follows ``UploadStep/wait``.
         init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
@@ -375,85 +324,52 @@
         }
 
         func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
-            var count = 0
-            // Copies as many chunks as are available and fit, because each separate send costs a system call.
-            while count < buffer.count {
-                if chunks.isEmpty, let step = takeChunks(orCopyInto: buffer, mayAsk: count == 0) {
-                    guard count == 0 else { break }
-                    if case .bytes(1...) = step { hasBeenTakenFrom = true }
-                    return step
+            var (direct, ended): ((any BlockingReader)?, ArraySlice<Data>) = (nil, [])
+            var step = state.withLock { state -> UploadStep in
+                let count: Int
+                (count, ended) = state.copy(into: buffer)
+                if count > 0 {
+                    state.hasBeenTakenFrom = true
+                    return .bytes(count)
                 }
-                count += takePiece(into: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
-            }
-            hasBeenTakenFrom = true
-            return .bytes(count)
-        }
-
-        private func takePiece(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-            guard let chunk = chunks.first else { return 0 }
-            let count = min(buffer.count, chunk.count - offset)
-            let start = chunk.startIndex + offset
-            chunk.copyBytes(to: buffer, from: start..<(start + count))
-            offset += count
-            if offset == chunk.count {
-                chunks.removeFirst()
-                offset = 0
-            }
-            return count
-        }
-
-        func rewound() -> (any UploadSource)? {
-            // If no byte was copied yet, the chunks that were read ahead are still valid.
-            guard hasBeenTakenFrom else { return self }
-            return body.canRepeat ? ReadAhead(body, isReady: isReady) : nil
-        }
-
-        // Nil once `chunks` has what was read ahead. With `mayAsk`, the caller has copied nothing to the buffer yet.
-        private func takeChunks(orCopyInto buffer: UnsafeMutableRawBufferPointer, mayAsk: Bool) -> UploadStep? {
-            var direct: (any BlockingReader)?
-            let step: UploadStep? = state.withLock { state in
-                if !state.chunks.isEmpty {
-                    (chunks, state.chunks, state.byteCount) = (state.chunks[...], [], 0)
-                    return nil
-                }
-                guard mayAsk else { return .wait }
                 if let failure = state.failure { return .failed(failure) }
                 if state.isAtEnd { return .bytes(0) }
                 direct = state.direct
                 if direct == nil { state.isWanted = true } else { state.isReading = true }
                 return .wait
             }
-            if let direct { return take(from: direct, into: buffer) }
+            if let direct {
+                let result = direct.readWithoutWaiting(into: buffer)
+                step = state.withLock { state in
+                    state.isReading = false
+                    switch result {
+                    case .success(let count)?:
+                        if count > 0 { state.hasBeenTakenFrom = true } else { state.isAtEnd = true }
+                        return .bytes(count)
+                    case .failure(let error)?: return .failed(error)
+                    case nil:
+                        // The bytes are not in memory, so the queue reads them.
+                        state.isWanted = true
+                        return .wait
+                    }
+                }
+            }
             readOn()
-            return step
+            return withExtendedLifetime(ended) { step }
         }
 
-        /// If no data is in memory, the queue reads.
-        private func take(from reader: any BlockingReader, into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
-            let result = reader.readWithoutWaiting(into: buffer)
-            state.withLock { state in
-                state.isReading = false
-                if case .success(0)? = result { state.isAtEnd = true }
-                if result == nil { state.isWanted = true }
-            }
-            switch result {
-            case .success(let count)?: return .bytes(count)
-            case .failure(let error)?: return .failed(error)
-            case nil:
-                readOn()
-                return .wait
-            }
+        func rewound() -> (any UploadSource)? {
+            // If no byte was copied yet, the chunks that were read ahead are still valid.
+            guard state.withLock({ $0.hasBeenTakenFrom }) else { return self }
+            return body.canRepeat ? ReadAhead(body, isReady: isReady) : nil
         }
 
         private func readOn() {
             let reads = state.withLock { state in
                 guard !state.isReading else { return false }
-                // Nothing is read ahead while the engine's thread can read without waiting. Before the first read the
-                // kind of the reader is unknown, so one chunk is read. Later several are read, so that the disk works
-                // while they are sent.
-                let isDirect = state.direct != nil && !state.isWanted
-                state.remaining = isDirect ? 0 : state.reading == nil ? 1 : Self.leastCount
-                state.isReading = state.readsOn
+                // Nothing is read ahead while the engine's thread can read without waiting. Otherwise several chunks
+                // are read, so that the disk works while they are sent.
+                state.isReading = state.readsOn && (state.direct == nil || state.isWanted)
                 return state.isReading
             }
             // `self` is weak, because no more chunks are needed once the transfer has released the body.
@@ -463,7 +379,10 @@
         /// True if the caller must call again; a waiting reader delivers its chunks itself.
         private func read() -> Bool {
             do throws(RequestError) {
-                switch try begun() {
+                let known = state.withLock { $0.reading }
+                let reading = if let known { known } else { try body.begin() }
+                if known == nil { state.withLock { $0.reading = reading } }
+                switch reading {
                 case .blocking(let reader): return note(Self.chunk(of: reader))
                 case .waiting(let reader):
                     reader.read { [weak self] in self?.note($0) ?? false }
@@ -472,13 +391,6 @@
             } catch {
                 return note(.failure(error))
             }
-        }
-
-        private func begun() throws(RequestError) -> BodyReading {
-            if let reading = state.withLock({ $0.reading }) { return reading }
-            let reading = try body.begin()
-            state.withLock { $0.reading = reading }
-            return reading
         }
 
         /// Returns whether to read the next chunk now.
@@ -491,7 +403,6 @@
                 case .success(nil): state.isAtEnd = true
                 case .failure(let error): state.failure = error
                 }
-                if case .blocking(let reader)? = state.reading, reader.readsWithoutWaiting { state.remaining -= 1 }
                 state.isReading = state.readsOn
                 defer { state.isWanted = false }
                 return (state.isReading, state.isWanted)

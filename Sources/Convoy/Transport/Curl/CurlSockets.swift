@@ -16,6 +16,12 @@
         func signal() { convoy_signal(descriptor) }
     }
 
+    struct ConnectionKey: Hashable {
+        let remoteAddress: String
+        let remotePort: Int32
+        let localPort: Int32
+    }
+
     // With epoll the cost of a wait depends on the number of events. `curl_multi_poll` and `curl_multi_perform` would
     // check every socket. The socket of an idle connection stays watched, because adding it again for each request
     // would cost two system calls. So each wait also reports what the server sends without a request. Watching ends in
@@ -30,11 +36,14 @@
             var isOpened = false
             /// The value of `waits` when libcurl last stopped waiting for events of this socket.
             var keptAtWait = 0
+            var connection: ConnectionKey?
         }
 
         let wakeup: Wakeup
         private let poller: Int32
         @exclusivity(unchecked) private var entries: [Entry] = []
+        /// The sockets of the connections that ``keep(_:socket:)`` has recorded, until they are closed.
+        @exclusivity(unchecked) private(set) var kept: [ConnectionKey: Int32] = [:]
         private let mostEvents: Int
         private var events: [convoy_event]
         @exclusivity(unchecked) private(set) var ready: [convoy_event] = []
@@ -73,6 +82,7 @@
         func end(_ socket: Int32) -> Int32 {
             change(socket) { entry in
                 if entry.watched != 0 { _ = convoy_watch(poller, socket, entry.watched, 0) }
+                if let connection = entry.connection { kept[connection] = nil }
                 entry = Entry()
             }
             return close(socket)
@@ -107,6 +117,23 @@
             let entry = entries[Int(socket)]
             let isKept = entry.isOpened && entry.wanted == 0 && entry.watched & 1 != 0
             return hasSeenAll && isKept && entry.keptAtWait < waits
+        }
+
+        func keep(_ connection: ConnectionKey, socket: Int32) {
+            change(socket) { entry in
+                guard connection.localPort > 0, entry.isOpened else { return }
+                if let old = entry.connection { kept[old] = nil }
+                entry.connection = connection
+                kept[connection] = socket
+            }
+        }
+
+        // Whether the server has sent bytes on an idle connection, or has closed it. libcurl would read the bytes as the
+        // start of the next response (RFC 9112, section 6.3). Some versions do not notice a closed connection, on which
+        // a POST would be lost. So Convoy checks each idle connection just before a request is sent on it.
+        func isUnusable(_ socket: Int32) -> Bool {
+            var byte: UInt8 = 0
+            return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 || errno == ECONNRESET
         }
 
         // MARK: Waiting
@@ -195,17 +222,10 @@
         init?(_ text: UnsafeRawBufferPointer) {
             // A fast check comes first, because most of the many log lines do not match.
             guard text.first == UInt8(ascii: "S") else { return nil }
-            let prefix = "SSL connection using TLS"
             let words = String(decoding: text.prefix(256), as: UTF8.self)
-            guard words.hasPrefix(prefix) else { return nil }
-            let parts = words.dropFirst(prefix.count).split(separator: " / ").map {
-                $0.trimmingCharacters(in: .whitespacesAndNewlines)
-            }
-            guard let first = parts.first else { return nil }
-            version = String(first.drop { $0 == "v" })
-            cipher = parts.dropFirst().first ?? ""
-            let isVersion = version.allSatisfy { $0.isASCII && $0.isNumber || $0 == "." }
-            guard isVersion, version.first?.isNumber == true, cipher != "(NONE)" else { return nil }
+            let pattern = #/SSL connection using TLSv?([0-9][0-9.]*)(?: \/ (\S+).*)?\s*/#
+            guard let match = words.wholeMatch(of: pattern), match.2 != "(NONE)" else { return nil }
+            (version, cipher) = (String(match.1), String(match.2 ?? ""))
         }
     }
 #endif

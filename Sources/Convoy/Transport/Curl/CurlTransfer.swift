@@ -31,18 +31,22 @@
         // header line. While one of them changes, no called code reads or writes it.
         @exclusivity(unchecked) private(set) var phase = Phase.waiting
         @exclusivity(unchecked) var client: (any TransportClient)?
-        @exclusivity(unchecked) var pauseReasons = PauseReasons()
+        // Whether the owner has suspended the transfer. Unlike `desired`, this becomes false only when the bytes that wait
+        // are delivered, so later bytes cannot overtake them.
+        @exclusivity(unchecked) private var isHeldByOwner = false
+        /// Whether the client has refused more bytes and not asked for them again.
+        @exclusivity(unchecked) private var isHeldByClient = false
+        /// Whether decoding has used up its share of this turn.
+        @exclusivity(unchecked) private var isHeldForATurn = false
+        /// Whether libcurl has paused the transfer.
         @exclusivity(unchecked) var isPaused = false
         @exclusivity(unchecked) var failure: RequestError?
-        /// When the transfer began; not changed when the request is sent again.
-        private(set) var sendingBegan = CurlTransfer.notBegun
+        /// When the attempt timeout passes, counted from the first sending.
+        private(set) var timeoutInstant: ContinuousClock.Instant?
         /// When bytes last moved, the request was last passed to libcurl, or a pause last ended.
         @exclusivity(unchecked) var lastActivity = CurlTransfer.notBegun
-        /// `lastActivity` is set at most once per turn of the loop.
-        @exclusivity(unchecked) private var activeTurn: UInt = 0
         private static let notBegun = ContinuousClock.now
 
-        // Receiving.
         @exclusivity(unchecked) var parser: CurlHeaderParser
         @exclusivity(unchecked) var decoder: ContentDecoder?
         /// Bytes that were received but not decoded, because of back-pressure or because decoding has used up its share
@@ -54,8 +58,6 @@
         /// Decoded bytes that follow `chunk`, because the client applies back-pressure.
         @exclusivity(unchecked) var rest = Data()
         @exclusivity(unchecked) var isListedForFlush = false
-        @exclusivity(unchecked) var hasHead = false
-        var expectedBytes: Int64?
         /// The number of body bytes that have not arrived; nil if the response declares no length.
         @exclusivity(unchecked) var missingBytes: Int64?
         /// If the announced or received length of the body exceeds this number, the client's `maxBodyBytes` is read.
@@ -63,17 +65,12 @@
         /// The number of body bytes that were delivered or are in `chunk`.
         @exclusivity(unchecked) var keptBytes: Int64 = 0
 
-        // Sending.
         @exclusivity(unchecked) var source: (any UploadSource)?
         var sentBytes: Int64 = 0
         var hasSentAll = false
         @exclusivity(unchecked) var timesSent = 0
         /// How many streams of the request the server has refused.
         @exclusivity(unchecked) var timesRefused = 0
-        /// Whether the request was not sent, because the server had sent bytes on the idle connection or had closed it.
-        var isOnBadConnection = false
-        /// Whether the request was sent on a connection whose socket the loop knows.
-        @exclusivity(unchecked) var isOnKeptConnection = false
         let isShareable: Bool
         /// The system reports no event for bytes that libcurl or its TLS library buffers, so the loop polls.
         let isPolled: Bool
@@ -107,17 +104,17 @@
             if case .waiting = phase {
                 guard desired.contains(.begun), !desired.contains(.suspended) else { return }
                 self.loop = loop
-                if request.body != nil { source = makeSource() }
+                source = makeSource()
                 phase = .running
-                sendingBegan = request.attemptTimeout == nil ? loop.now : .now
+                timeoutInstant = request.attemptTimeout.map { .now + $0 }
                 return send(in: loop)
             }
-            let wasPaused = pauseReasons.isAny
-            pauseReasons.byOwner = desired.contains(.suspended)
-            if desired.contains(.resumed) { pauseReasons.byClient = false }
-            if wasPaused, !pauseReasons.isAny {
+            let wasHeld = isHeld
+            isHeldByOwner = desired.contains(.suspended)
+            if desired.contains(.resumed) { isHeldByClient = false }
+            if wasHeld, !isHeld {
                 continueReceiving()
-            } else if desired.contains(.bodyReady), !pauseReasons.byOwner {
+            } else if desired.contains(.bodyReady), !isHeldByOwner {
                 unpause()
             }
         }
@@ -134,8 +131,8 @@
             self.handle = handle
             // The time that a parked transfer waits for another's connection counts as idle.
             if !place.isParked { lastActivity = loop.now }
-            (place, isPaused, isOnKeptConnection) = (ConnectionPlace(), false, false)
-            if isShareable { place.generation = loop.sharing.generation(for: self) }
+            (place, isPaused) = (ConnectionPlace(), false)
+            if isShareable { place.generation = loop.sharing[self].generation }
             if !handle.prepare(for: self, &loop.headerLists) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not accept the request"))
             }
@@ -151,15 +148,15 @@
         /// Sends a parked request again, or continues the decoding that the previous turn stopped at its limit.
         func continueInThisTurn() {
             if place.isParked { return sendAgain() }
-            guard pauseReasons.forATurn else { return }
-            pauseReasons.forATurn = false
-            if !pauseReasons.isAny { continueReceiving() }
+            guard isHeldForATurn else { return }
+            isHeldForATurn = false
+            if !isHeld { continueReceiving() }
         }
 
         private func continueReceiving() {
             noteActivity()
             deliverUndecoded()
-            guard !pauseReasons.isAny else { return }
+            guard !isHeld else { return }
             if case .ended = phase { finish(nil) } else { unpause() }
         }
 
@@ -180,12 +177,8 @@
         /// Called when libcurl reports the end, or when the response is complete and sending makes no progress.
         func end(_ code: CURLcode) {
             guard let handle, case .running = phase else { return }
-            if isOnBadConnection {
-                isOnBadConnection = false
-                // libcurl has closed the bad connection, and nothing was sent.
-                timesSent -= 1
-                return sendAgain()
-            }
+            // libcurl has closed the bad connection, and nothing was sent.
+            if place.isBad { return sendAgain() }
             let isCut = code == 0 && mayBeCut
             if isShareable {
                 if goesOn(after: code, handle) { return }
@@ -198,41 +191,50 @@
             // socket of a known reused connection is not looked up again, because libcurl searches all connections for
             // it. A connection that requests share is not recorded. Before the head of the response arrives, only the
             // stream number shows that a connection is shared.
-            let isShared = place.stream != nil || ["2", "3"].contains(metrics.httpVersion)
-            if !isShared, !isOnKeptConnection || !metrics.isReusedConnection {
-                let connection = KeptConnections.Key(
+            let isShared = place.stream != nil || metrics.httpVersion >= "2"
+            if !isShared, !place.isKept || !metrics.isReusedConnection {
+                let connection = ConnectionKey(
                     remoteAddress: metrics.remoteAddress, remotePort: Int32(clamping: metrics.remotePort),
                     localPort: Int32(clamping: handle.long(CurlInfo.localPort)))
-                loop?.kept.note(connection, socket: handle.activeSocket)
+                loop?.sockets.keep(connection, socket: handle.activeSocket)
             }
             client?.didCollect(metrics)
             var error = failure
-            if error == nil { error = unannouncedEnd(code, handle) }
-            if error == nil, code != 0, !isAnswered, !isAcceptedEnd(code, handle) {
-                error = self.error(of: code, handle)
+            let isSilent = handle.endsSilently(code)
+            if error == nil, isSilent, !engine.options.acceptsMissingCloseNotify {
+                error = RequestError(
+                    .connectionLost,
+                    "the connection was closed in the middle of the response: it has no length, and no TLS close_notify arrived"
+                )
             }
-            if error == nil, !hasHead { error = .headerCut }
-            if error == nil, isCut { error = .streamCut }
+            if error == nil, code != 0, !isAnswered, !isSilent { error = self.error(of: code, handle) }
+            if error == nil, !hasHead {
+                // Some versions of libcurl report success for such an end.
+                error = RequestError(.connectionLost, "the connection was closed in the middle of the header")
+            }
+            if error == nil, isCut {
+                error = RequestError(
+                    .connectionLost, "the connection failed before the end of the response, which has no length")
+            }
             leaveLoop()
             phase = .ended
             flush()
             // A complete body waits for the end of back-pressure, but a failure does not.
-            if error != nil || !pauseReasons.isAny { finish(error) }
+            if error != nil || !isHeld { finish(error) }
         }
 
         func beginAgain() {
             parser = CurlHeaderParser(engine.options, request.method, mayBeHTTP2: isShareable)
-            (hasHead, decoder, undecoded, expectedBytes) = (false, nil, Data(), nil)
+            (decoder, undecoded, rest) = (nil, Data(), Data())
             (missingBytes, keptBytes, lengthToCheck) = (nil, 0, Self.uncheckedLength)
             handle?.stopWatchingEnd()
             chunk = BodyChunk()
-            rest = Data()
         }
 
         func noteActivity() {
-            guard let loop, activeTurn != loop.turnCount else { return }
-            (activeTurn, lastActivity) = (loop.turnCount, loop.now)
-            loop.lastProgress = (loop.turnCount, loop.now)
+            guard let loop else { return }
+            lastActivity = loop.now
+            loop.lastProgress = loop.now
         }
 
         func finish(_ error: RequestError?) {
@@ -247,9 +249,8 @@
             phase = .over
             isOver.store(true, ordering: .releasing)
             let client = client
-            (self.client, source, decoder, undecoded, loop) = (nil, nil, nil, Data(), nil)
+            (self.client, source, decoder, undecoded, rest, loop) = (nil, nil, nil, Data(), Data(), nil)
             chunk = BodyChunk()
-            rest = Data()
             client?.didFinish(error)
         }
 
@@ -258,14 +259,11 @@
             self.handle = nil
             loop?.remove(self, handle)
         }
-    }
 
-    extension CurlTransfer {
+        // MARK: Sending
+
         /// Nil for a body of unknown length; 0 for a POST, PUT or PATCH without a body.
-        var bodyLength: Int64? {
-            if let body = request.body { return body.byteCount }
-            return request.announcesNoBody ? 0 : nil
-        }
+        var bodyLength: Int64? { request.body.map(\.byteCount) ?? (request.announcesNoBody ? 0 : nil) }
 
         var hasMoreToSend: Bool { bodyLength.map { sentBytes < $0 } ?? (sendsBody && !hasSentAll) }
 
@@ -283,8 +281,8 @@
 
         func giveBody(_ buffer: UnsafeMutableRawBufferPointer) -> Int {
             guard let source else { return 0 }
-            guard !desired.load(ordering: .acquiring).contains(.suspended) else {
-                (pauseReasons.byOwner, isPaused) = (true, true)
+            guard !isSuspended else {
+                (isHeldByOwner, isPaused) = (true, true)
                 return CurlCallbackResult.pause
             }
             switch source.take(into: buffer) {
@@ -305,7 +303,12 @@
         func rewindBody(to offset: Int64) -> Bool {
             let rewound = offset == 0 ? source?.rewound() : nil
             guard offset == 0, source == nil || rewound != nil else {
-                failure = isUnprocessed ? .unprocessedBody : repetitionDefect ?? .bodyNotReplayable
+                failure =
+                    isUnprocessed
+                    ? RequestError(
+                        .bodyNotReplayable,
+                        "the server has not processed the request, and its body cannot be sent again")
+                    : repetitionDefect ?? .bodyNotReplayable
                 return false
             }
             (source, sentBytes, hasSentAll) = (rewound, 0, false)
@@ -314,19 +317,18 @@
 
         // libcurl asks before it sends the request, and again before it repeats it: on a new connection if the reused
         // one was dead (RFC 9112, section 9.3.1), or after a 417. The server may have received the first copy.
-        func mayBeSent(on connection: KeptConnections.Key) -> Bool {
-            let socket = loop?.kept.sockets[connection]
-            isOnKeptConnection = socket != nil
-            if let socket, loop?.isQuiet(socket) != true, KeptConnections.isUnusable(connection, socket) {
-                isOnBadConnection = true
-                timesSent += 1
+        func mayBeSent(on connection: ConnectionKey) -> Bool {
+            let socket = loop?.sockets.kept[connection]
+            place.isKept = socket != nil
+            if let loop, let socket, !loop.isQuiet(socket), loop.sockets.isUnusable(socket) {
+                place.isBad = true
                 return false
             }
             timesSent += 1
-            if timesSent > 1 { handle?.isWorn = true }
-            if timesSent > 1, let repetitionDefect {
+            if timesSent > 1 {
+                handle?.isWorn = true
                 failure = repetitionDefect
-                return false
+                if failure != nil { return false }
             }
             wasUnprocessed = isUnprocessed
             if waitsForConnections { arrive(on: connection) }
@@ -340,12 +342,19 @@
         }
 
         var repetitionDefect: RequestError? {
-            if timesSent >= Self.mostTimesSent || timesRefused >= Self.mostRefusals {
-                return isUnprocessed ? .unprocessed : .lostBeforeAnswer
+            // A server that refuses streams is overloaded, so the caller's retry policy decides after libcurl's own
+            // limit of 6.
+            let isTooOften = timesSent >= 64 || timesRefused >= 6
+            if isUnprocessed {
+                guard isTooOften else { return nil }
+                return RequestError(
+                    .connectionLost,
+                    "the server repeatedly refused the request, or ended the connection before it processed it")
             }
-            if isUnprocessed { return nil }
-            let wasRefused = parser.lastStatusCode == 417
-            return wasRefused || request.isIdempotent ? nil : .lostBeforeAnswer
+            guard isTooOften || parser.lastStatusCode != 417 && !request.isIdempotent else { return nil }
+            return RequestError(
+                .connectionLost,
+                "the connection was lost before a response, and the server may have acted on the request already")
         }
 
         var headerLines: [String] {
@@ -374,31 +383,14 @@
             }
             return lines
         }
-    }
 
-    extension RequestError {
-        fileprivate static let lostBeforeAnswer = RequestError(
-            .connectionLost,
-            "the connection was lost before a response, and the server may have acted on the request already")
+        // MARK: Receiving
 
-        fileprivate static let unprocessedBody = RequestError(
-            .bodyNotReplayable,
-            "the server has not processed the request, and its body cannot be sent again")
+        var hasHead: Bool { parser.isComplete }
+        private var isSuspended: Bool { desired.load(ordering: .acquiring).contains(.suspended) }
+        /// Whether nothing may be delivered to the client now.
+        private var isHeld: Bool { isHeldByOwner || isHeldByClient || isHeldForATurn }
 
-        fileprivate static let unprocessed = RequestError(
-            .connectionLost,
-            "the server repeatedly refused the request, or ended the connection before it processed it")
-    }
-
-    struct PauseReasons {
-        var byOwner = false
-        var byClient = false
-        var forATurn = false
-
-        var isAny: Bool { byOwner || byClient || forATurn }
-    }
-
-    extension CurlTransfer {
         func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Int {
             noteActivity()
             let wasAtFirstField = parser.isAtFirstField
@@ -410,7 +402,7 @@
                 }
             }
             do throws(CurlHeaderParser.Defect) {
-                guard var head = try parser.take(line, loop?.fieldLines) else { return line.count }
+                guard var head = try parser.take(line) else { return line.count }
                 head.url = request.url
                 if !head.isInformational, let defect = begin(&head) {
                     // The client does not receive this head, so that a download retains its partial file.
@@ -427,7 +419,6 @@
         }
 
         private func begin(_ head: inout ResponseHead) -> RequestError? {
-            hasHead = true
             missingBytes = head.hasBody(for: request.method) ? head.expectedBytes : 0
             if sendsBody { noteAnswered() }
             if parser.framing != .frames {
@@ -439,25 +430,16 @@
                 if isShareable { leaveConnection() }
             }
             if isHTTPS, parser.framing == .connection, head.hasBody(for: request.method) { handle?.watchEnd() }
-            do throws(RequestError) {
-                if parser.hasContentCoding { decoder = try makeDecoder(for: head) }
+            guard head.headerFields.contains("Content-Encoding") else { return nil }
+            do {
+                decoder = try ContentDecoder.makeDecoder(codings: try ContentCodings.toUndo(head, of: request))
             } catch {
                 head.expectedBytes = nil
-                return error
+                return error as? RequestError ?? RequestError(.badResponse, "\(error)")
             }
             // The length of a coded body does not apply to its decoded bytes.
             if decoder != nil { head.expectedBytes = nil }
-            expectedBytes = head.expectedBytes
             return nil
-        }
-
-        private func makeDecoder(for head: ResponseHead) throws(RequestError) -> ContentDecoder? {
-            let codings = try ContentCodings.toUndo(head, of: request)
-            do throws(ContentDecodingError) {
-                return try ContentDecoder.makeDecoder(codings: codings)
-            } catch {
-                throw RequestError(.badResponse, error.description)
-            }
         }
 
         static let uncheckedLength: Int64 = 65_536
@@ -477,8 +459,8 @@
 
         func receiveBody(_ bytes: UnsafeRawBufferPointer) -> Int {
             noteActivity()
-            if desired.load(ordering: .acquiring).contains(.suspended) { pauseReasons.byOwner = true }
-            guard !pauseReasons.isAny else {
+            if isSuspended { isHeldByOwner = true }
+            guard !isHeld else {
                 isPaused = true
                 return CurlCallbackResult.pause
             }
@@ -499,10 +481,10 @@
                 let used = try decoder.decode(bytes) { output in
                     keep(output)
                     share -= output.count
-                    return !pauseReasons.isAny && share > 0
+                    return !isHeld && share > 0
                 }
                 if share <= 0, used < bytes.count || decoder.hasPendingOutput {
-                    pauseReasons.forATurn = true
+                    isHeldForATurn = true
                     loop?.continueLater([self])
                 }
                 return used
@@ -518,7 +500,7 @@
                 rest = Data()
                 bytes.withUnsafeBytes { keep($0) }
                 flush()
-                guard !pauseReasons.isAny else { return }
+                guard !isHeld else { return }
             }
             guard let decoder, !undecoded.isEmpty || decoder.hasPendingOutput else { return }
             let bytes = undecoded
@@ -529,17 +511,17 @@
             if let failure { finish(failure) }
         }
 
-        /// The client sets the maximum size of the chunk.
         private func keep(_ bytes: UnsafeRawBufferPointer) {
             keptBytes += Int64(bytes.count)
             if keptBytes > lengthToCheck { checkLength(keptBytes) }
             var new = bytes[...]
-            while !new.isEmpty, !pauseReasons.byClient {
+            while !new.isEmpty, !isHeldByClient {
                 // The limit is read once per chunk, because reading it locks, and libcurl passes a sixteenth of a chunk
                 // per call.
                 if chunk.isEmpty { chunkLimit = client?.maxChunkBytes ?? .max }
                 let start = UnsafeRawBufferPointer(rebasing: new)
-                new = new.dropFirst(chunk.append(start, expecting: expectedBytes, atMost: chunkLimit))
+                let following = decoder == nil ? missingBytes ?? 0 : 0
+                new = new.dropFirst(chunk.append(start, following: following, atMost: chunkLimit))
                 if chunk.isFull { flush() }
             }
             if !new.isEmpty { rest.append(contentsOf: new) }
@@ -550,55 +532,15 @@
             }
         }
 
-        /// If the client refuses more bytes, the transfer pauses.
         func flush() {
             isListedForFlush = false
             guard !chunk.isEmpty else { return }
             guard client?.didReceive(chunk.take()) != true else { return }
-            pauseReasons.byClient = true
+            isHeldByClient = true
             client?.didPause()
         }
-    }
 
-    extension RequestError {
-        static func undecodable(_ failure: ContentDecodingError) -> RequestError {
-            RequestError(.badResponse, "the body does not match its Content-Encoding: \(failure.description)")
-        }
-    }
-
-    struct ConnectionPlace {
-        enum Veto {
-            case isOpening
-            /// Another handle repeats the request, because up to 8.16, libcurl counts the repetitions of each handle.
-            case wasSent
-        }
-
-        var connection: KeptConnections.Key?
-        var stream: Int?
-        /// Whether libcurl's log lines are about `connection`; false once libcurl looks for another connection.
-        var isHeard = false
-        /// Whether the server has said that it has not processed the request.
-        var isRefused = false
-        /// Whether libcurl repeats the request over HTTP/1.1, because the server requires that.
-        var isDowngraded = false
-        var isClosed = false
-        /// Whether libcurl is about to close another connection, because it keeps too many.
-        var closesOldest = false
-        /// How often the current handle has sent the request.
-        var timesSent = 0
-        var veto: Veto?
-        /// While the request waits for another's connection, its handle is not in libcurl, which runs no timer for it.
-        var isParked = false
-        /// The system's error number if no socket could be made, or 0.
-        var socketError: Int32 = 0
-        var handshake = Handshake()
-        var generation = 0
-    }
-
-    extension CurlTransfer {
-        static let mostTimesSent = 64
-        // libcurl's limit. A server that refuses streams is overloaded, so the caller's retry policy decides then.
-        static let mostRefusals = 6
+        // MARK: Connections
 
         var waitsForConnections: Bool { isShareable && handle?.asksBeforeSending == true }
 
@@ -620,21 +562,21 @@
                 if failure == nil { place.veto = .wasSent }
                 return false
             }
-            guard loop.sharing.mayOpen(self) else {
+            guard loop.sharing[self].mayOpen(self) else {
                 place.veto = .isOpening
                 return false
             }
             return true
         }
 
-        func arrive(on connection: KeptConnections.Key) {
+        func arrive(on connection: ConnectionKey) {
             guard let loop else { return }
             leaveConnection()
             place.connection = connection
             place.stream = nil
             (place.isHeard, place.isClosed) = (true, false)
             place.timesSent += 1
-            loop.continueLater(loop.sharing.arrive(self, on: connection))
+            loop.continueLater(loop.sharing[self].arrive(self, on: connection))
         }
 
         /// The connection still works if another transfer on it was active more recently and has its head.
@@ -643,14 +585,15 @@
             let isAlive = loop.active.contains { other in
                 other.hasHead && other.place.connection == connection && other.lastActivity > lastActivity
             }
-            if !isAlive { loop.sharing.giveUp(connectionOf: self) }
+            // Counts each connection once, however many requests have waited on it.
+            if !isAlive, loop.sharing[self].generation == place.generation { loop.sharing[self].generation += 1 }
         }
 
         func leaveConnection(hasFailed: Bool = false) {
             guard let loop else { return }
             let connection = place.connection
             place.connection = nil
-            loop.continueLater(loop.sharing.leave(self, connection, hasFailed: hasFailed))
+            loop.continueLater(loop.sharing[self].leave(self, connection, hasFailed: hasFailed))
         }
 
         /// Handles a log line of libcurl (kind 0), a header line (1), or a handshake message: received (5) or sent (6).
@@ -745,11 +688,19 @@
         /// Returns the time of the next check; nil if the transfer has ended.
         func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard case .running = phase, let handle else { return nil }
-            if pauseReasons.isAny {
+            if isHeld {
                 lastSendingMark = nil
                 return now + idleCheckInterval
             }
-            if isAnswered { return endAnswered(handle, now) }
+            if isAnswered {
+                let mark = handle.sendingMark
+                guard mark == lastSendingMark else {
+                    lastSendingMark = mark
+                    return now + Self.stillTime
+                }
+                end(0)
+                return nil
+            }
             // Bytes that libcurl has read from the body may still be in its own buffer or in the system's. Draining
             // these buffers counts as activity.
             if sentBytes > 0, !hasHead {
@@ -774,7 +725,7 @@
         /// times.
         var idleCheckInterval: Duration { sendsBody ? request.idleTimeout / 8 : request.idleTimeout }
 
-        var timeLeft: Duration? { request.attemptTimeout.map { $0 - (ContinuousClock.now - sendingBegan) } }
+        var timeLeft: Duration? { timeoutInstant.map { $0 - .now } }
 
         /// Returns the time of the next check; nil if the transfer has ended.
         func checkTime(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
@@ -803,15 +754,45 @@
             lastSendingMark = handle?.sendingMark
             loop?.checkTimes(after: Self.stillTime)
         }
+    }
 
-        /// Returns the time of the next check; nil if the transfer has ended.
-        func endAnswered(_ handle: CurlHandle, _ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-            let mark = handle.sendingMark
-            defer { lastSendingMark = mark }
-            guard mark == lastSendingMark else { return now + Self.stillTime }
-            end(0)
-            return nil
+    extension RequestError {
+        static func undecodable(_ failure: ContentDecodingError) -> RequestError {
+            RequestError(.badResponse, "the body does not match its Content-Encoding: \(failure.description)")
         }
+    }
+
+    struct ConnectionPlace {
+        enum Veto {
+            case isOpening
+            /// Another handle repeats the request, because up to 8.16, libcurl counts the repetitions of each handle.
+            case wasSent
+        }
+
+        var connection: ConnectionKey?
+        var stream: Int?
+        /// Whether libcurl's log lines are about `connection`; false once libcurl looks for another connection.
+        var isHeard = false
+        /// Whether the server has said that it has not processed the request.
+        var isRefused = false
+        /// Whether libcurl repeats the request over HTTP/1.1, because the server requires that.
+        var isDowngraded = false
+        var isClosed = false
+        /// Whether libcurl is about to close another connection, because it keeps too many.
+        var closesOldest = false
+        /// How often the current handle has sent the request.
+        var timesSent = 0
+        var veto: Veto?
+        /// While the request waits for another's connection, its handle is not in libcurl, which runs no timer for it.
+        var isParked = false
+        /// The system's error number if no socket could be made, or 0.
+        var socketError: Int32 = 0
+        var handshake = Handshake()
+        var generation = 0
+        /// Whether the request was not sent, because the server had sent bytes on the idle connection or had closed it.
+        var isBad = false
+        /// Whether the request was sent on a connection whose socket the loop knows.
+        var isKept = false
     }
 
     /// Any thread may change the state; when the engine reads it, it sees the result of all earlier changes.
@@ -849,9 +830,8 @@
         ) -> DesiredTransferState {
             var state = desired.load(ordering: .relaxed)
             while true {
-                let changed = state.subtracting(old).union(new)
                 let (isDone, found) = desired.compareExchange(
-                    expected: state, desired: changed, ordering: .acquiringAndReleasing)
+                    expected: state, desired: state.subtracting(old).union(new), ordering: .acquiringAndReleasing)
                 if isDone { return state }
                 state = found
             }
@@ -872,12 +852,14 @@
         var isFull: Bool { count > 0 && count == capacity }
 
         /// Returns the number of appended bytes: at least one, unless `new` is empty or the chunk is full.
-        mutating func append(_ new: UnsafeRawBufferPointer, expecting expected: Int64?, atMost limit: Int) -> Int {
+        ///
+        /// - Parameter following: the announced number of bytes after `new`.
+        mutating func append(_ new: UnsafeRawBufferPointer, following: Int64, atMost limit: Int) -> Int {
             let largest = max(1, min(Self.largest, limit))
             if new.count > capacity - count, capacity < largest {
-                // The first buffer has the announced length of the body. The limit applies, because a server can
-                // announce any length.
-                let wanted = bytes == nil ? Int(clamping: expected ?? 0) : capacity * 4
+                // The first buffer has room for the rest of the body. The limit applies, because a server can announce
+                // any length.
+                let wanted = bytes == nil ? new.count + Int(clamping: min(following, 1 << 20)) : capacity * 4
                 let larger = min(largest, max(wanted, count + new.count))
                 let moved: UnsafeMutableRawPointer =
                     larger == Self.largest ? LargeBuffers.take() : .allocate(byteCount: larger, alignment: 16)

@@ -46,7 +46,7 @@
             if let defect = CurlLibrary.defect { throw defect }
             if let defect = options.defect { throw RequestError(.transportFailed, defect) }
             // Making this handle fails if this libcurl does not support an option.
-            _ = try CurlHandle(options, trustFile: options.trustFile)
+            _ = try CurlHandle(options)
             self.init(unchecked: options)
         }
 
@@ -79,13 +79,10 @@
                 )
             }
             // `hostKey` includes scheme and port. If it is short enough, so is the host, which need not be extracted.
-            guard
-                request.hostKey.utf8.count <= CurlLibrary.maxHostBytes
-                    || request.url.host()?.utf8.count ?? 0 <= CurlLibrary.maxHostBytes
-            else {
+            let limit = CurlLibrary.maxHostBytes
+            if request.hostKey.utf8.count > limit, let host = request.url.host(), host.utf8.count > limit {
                 throw RequestError(
-                    .invalidRequest,
-                    "nothing was sent: the host name has more than \(CurlLibrary.maxHostBytes) bytes")
+                    .invalidRequest, "nothing was sent: the host name has more than \(limit) bytes")
             }
             let engine = engines.engine(for: request)
             guard !engine.isOfAnotherProcess else {
@@ -98,21 +95,17 @@
     }
 
     final class CurlEngines: Sendable {
-        private struct WeakEngines {
-            weak var engines: CurlEngines?
-        }
-
-        private static let registry = Locked<[ConnectionOptions: WeakEngines]>([:])
+        private static let registry = Locked<[ConnectionOptions: @Sendable () -> CurlEngines?]>([:])
 
         private let engines: [CurlEngine]
 
         static func shared(for options: ConnectionOptions) -> CurlEngines {
             // The engines stay retained until the lock is released, because releasing the last reference closes them.
             let (engines, others) = registry.withLock { registry in
-                let others = registry.mapValues(\.engines)
-                registry = registry.filter { others[$0.key].flatMap { $0 } != nil }
-                let engines = others[options].flatMap { $0 } ?? CurlEngines(options)
-                registry[options] = WeakEngines(engines: engines)
+                let others = registry.compactMapValues { $0() }
+                registry = registry.filter { others[$0.key] != nil }
+                let engines = others[options] ?? CurlEngines(options)
+                registry[options] = { [weak engines] in engines }
                 return (engines, others)
             }
             return withExtendedLifetime(others) { engines }
@@ -124,26 +117,17 @@
 
         deinit { for engine in engines { engine.close() } }
 
-        private static let share = 32
-
         // Over TLS a connection may carry many requests at once, so one engine serves a host. Without TLS, the first
-        // engine with fewer than `share` tasks serves the request, so that its last connection is reused.
+        // engine with fewer than 32 tasks serves the request, so that its last connection is reused.
         func engine(for request: PreparedRequest) -> CurlEngine {
             guard engines.count > 1 else { return engines[0] }
             if request.isHTTPS { return engines[Int(request.hostKey.hashValue.magnitude % UInt(engines.count))] }
-            var (best, least) = (engines[0], Int.max)
-            for engine in engines {
-                let count = engine.tasks.load(ordering: .relaxed)
-                if count < Self.share { return engine }
-                if count < least { (best, least) = (engine, count) }
-            }
-            return best
+            let counted = engines.lazy.map { ($0, $0.tasks.load(ordering: .relaxed)) }
+            return (counted.first { $0.1 < 32 } ?? counted.min { $0.1 < $1.1 })?.0 ?? engines[0]
         }
     }
 
     extension ConnectionOptions {
-        var trustFile: String? { if case .certificates(let file) = trust { file.path } else { nil } }
-
         var defect: String? {
             if connectTimeout <= .zero { return "connectTimeout is not positive" }
             if idleConnectionTime <= .zero { return "idleConnectionTime is not positive" }

@@ -10,8 +10,8 @@
     // Also stores the last stream of each GOAWAY: the server processes no later request of that connection (RFC 9113,
     // section 6.8).
     struct SharedConnections {
-        private struct Origin {
-            enum Sharing {
+        struct Origin {
+            private enum Sharing {
                 case isUnknown
                 /// Two requests have been on one connection at the same time.
                 case isSeen
@@ -22,134 +22,108 @@
                 case isFailing
             }
 
-            var sharing = Sharing.isUnknown
-            var opener: ObjectIdentifier?
-            var waiting: [CurlTransfer] = []
+            private var sharing = Sharing.isUnknown
+            private var opener: CurlTransfer?
+            private var waiting: [CurlTransfer] = []
             /// New requests do not share connections of an earlier generation.
             var generation = 0
             /// A request over HTTP/1.1 counts only until its head arrives, because then libcurl may already send the
             /// next.
-            var requestCounts: [KeptConnections.Key: Int] = [:]
+            private var requestCounts: [ConnectionKey: Int] = [:]
 
-            var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
+            fileprivate var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
 
-            mutating func arrive(_ transfer: ObjectIdentifier, on connection: KeptConnections.Key) -> [CurlTransfer] {
+            mutating func mayBegin(_ transfer: CurlTransfer) -> Bool {
+                guard sharing == .isUnknown, requestCounts.isEmpty else { return true }
+                guard opener == nil else { return false }
+                opener = transfer
+                return true
+            }
+
+            /// Whether a transfer that found no connection with room may open one, rather than wait.
+            mutating func mayOpen(_ transfer: CurlTransfer) -> Bool {
+                guard sharing == .isSeen else { return true }
+                guard opener == nil || opener === transfer else { return false }
+                opener = transfer
+                return true
+            }
+
+            /// False if no other transfer opens a connection.
+            mutating func wait(_ transfer: CurlTransfer) -> Bool {
+                guard opener != nil else { return false }
+                waiting.append(transfer)
+                return true
+            }
+
+            /// Returns the waiting transfers that may try again to get a connection.
+            mutating func arrive(_ transfer: CurlTransfer, on connection: ConnectionKey) -> [CurlTransfer] {
                 requestCounts[connection, default: 0] += 1
                 let isAlone = !requestCounts.values.contains { $0 > 1 }
                 if !isAlone { sharing = .isSeen }
-                let isOpener = opener == transfer
+                let isOpener = opener === transfer
                 // Even if requests have shared a connection before, the server may no longer offer HTTP/2.
                 if isAlone, requestCounts.count > 1, isOpener || sharing == .isUnknown { sharing = .isNotSeen }
-                guard isOpener else { return [] }
-                opener = nil
-                defer { waiting = [] }
-                return waiting
+                return isOpener ? releaseAll() : []
             }
 
+            /// Returns the waiting transfers that may try again; after a failure, others stop waiting.
             mutating func leave(
-                _ transfer: CurlTransfer, _ connection: KeptConnections.Key?, hasFailed: Bool
+                _ transfer: CurlTransfer, _ connection: ConnectionKey?, hasFailed: Bool
             ) -> [CurlTransfer] {
                 if let connection, let count = requestCounts[connection] {
                     requestCounts[connection] = count > 1 ? count - 1 : nil
                     if sharing == .isFailing, requestCounts.isEmpty { sharing = .isUnknown }
                 }
                 if !waiting.isEmpty { waiting.removeAll { $0 === transfer } }
-                if opener == ObjectIdentifier(transfer) {
-                    opener = nil
+                if opener === transfer {
                     if hasFailed { sharing = .isFailing }
-                    defer { waiting = [] }
-                    return waiting
+                    return releaseAll()
                 }
                 // The connection now has room for one more request.
                 return connection == nil || waiting.isEmpty ? [] : [waiting.removeFirst()]
+            }
+
+            private mutating func releaseAll() -> [CurlTransfer] {
+                opener = nil
+                defer { waiting = [] }
+                return waiting
             }
         }
 
         private var origins: [String: Origin] = [:]
         /// For each connection with a GOAWAY: the last stream that the server processes, and whether the end is
         /// graceful.
-        private var lastStreams: [KeptConnections.Key: (stream: Int, isGraceful: Bool)] = [:]
-
+        private var lastStreams: [ConnectionKey: (stream: Int, isGraceful: Bool)] = [:]
         /// The number of origins above which origins without active or waiting requests are removed.
-        private var rememberedOrigins = Self.leastRememberedOrigins
+        private var rememberedOrigins = 1_024
 
-        private static let leastRememberedOrigins = 1_024
-        private static let rememberedConnections = 4_096
-
-        // MARK: Opening
-
-        mutating func mayBegin(_ transfer: CurlTransfer) -> Bool {
-            forgetOrigins()
-            var origin = origins[transfer.request.hostKey] ?? Origin()
-            guard case .isUnknown = origin.sharing, origin.requestCounts.isEmpty else { return true }
-            guard origin.opener == nil else { return false }
-            origin.opener = ObjectIdentifier(transfer)
-            origins[transfer.request.hostKey] = origin
-            return true
-        }
-
-        private mutating func forgetOrigins() {
-            guard origins.count > rememberedOrigins else { return }
-            origins = origins.filter { !$0.value.isForgettable }
-            rememberedOrigins = max(Self.leastRememberedOrigins, 2 * origins.count)
-        }
-
-        /// Whether a transfer that found no connection with room may open one, rather than wait.
-        mutating func mayOpen(_ transfer: CurlTransfer) -> Bool {
-            guard var origin = origins[transfer.request.hostKey], case .isSeen = origin.sharing else { return true }
-            let identity = ObjectIdentifier(transfer)
-            guard origin.opener == nil || origin.opener == identity else { return false }
-            origin.opener = identity
-            origins[transfer.request.hostKey] = origin
-            return true
-        }
-
-        /// False if no other transfer opens a connection.
-        mutating func wait(_ transfer: CurlTransfer) -> Bool {
-            guard origins[transfer.request.hostKey]?.opener != nil else { return false }
-            origins[transfer.request.hostKey]?.waiting.append(transfer)
-            return true
-        }
-
-        /// Returns the waiting transfers that may try again to get a connection.
-        mutating func arrive(_ transfer: CurlTransfer, on connection: KeptConnections.Key) -> [CurlTransfer] {
-            // The origin is changed in place, here and below, because a copy of the counts would cost an allocation per
-            // request.
-            origins[transfer.request.hostKey, default: Origin()].arrive(ObjectIdentifier(transfer), on: connection)
-        }
-
-        /// Returns the waiting transfers that may try again; after a failure, others stop waiting.
-        mutating func leave(
-            _ transfer: CurlTransfer, _ connection: KeptConnections.Key?, hasFailed: Bool
-        ) -> [CurlTransfer] {
-            origins[transfer.request.hostKey]?.leave(transfer, connection, hasFailed: hasFailed) ?? []
-        }
-
-        // MARK: Unprocessed streams
-
-        func generation(for transfer: CurlTransfer) -> Int { origins[transfer.request.hostKey]?.generation ?? 0 }
-
-        mutating func giveUp(connectionOf transfer: CurlTransfer) {
-            // Counts each connection once, however many requests have waited on it.
-            guard generation(for: transfer) == transfer.place.generation else { return }
-            origins[transfer.request.hostKey]?.generation += 1
+        subscript(_ transfer: CurlTransfer) -> Origin {
+            get { origins[transfer.request.hostKey] ?? Origin() }
+            // In place, because a copy of the counts would cost an allocation per request.
+            _modify {
+                if origins.count > rememberedOrigins {
+                    origins = origins.filter { !$0.value.isForgettable }
+                    rememberedOrigins = max(1_024, 2 * origins.count)
+                }
+                yield &origins[transfer.request.hostKey, default: Origin()]
+            }
         }
 
         /// Forgets the GOAWAY of an old connection if a new connection has the same ports.
-        mutating func begin(_ stream: Int, on connection: KeptConnections.Key) {
+        mutating func begin(_ stream: Int, on connection: ConnectionKey) {
             // Stream 1 is the first of a new connection, which may reuse the port of an old one.
             if stream == 1 { lastStreams[connection] = nil }
         }
 
-        mutating func giveUp(_ connection: KeptConnections.Key, after stream: Int, isGraceful: Bool) {
-            if lastStreams.count > Self.rememberedConnections { lastStreams = [:] }
+        mutating func giveUp(_ connection: ConnectionKey, after stream: Int, isGraceful: Bool) {
+            if lastStreams.count > 4_096 { lastStreams = [:] }
             lastStreams[connection] = (min(stream, lastStreams[connection]?.stream ?? .max), isGraceful)
         }
 
         /// Whether the server has announced the end of a connection, without an error.
-        func isEnding(_ connection: KeptConnections.Key) -> Bool { lastStreams[connection]?.isGraceful == true }
+        func isEnding(_ connection: ConnectionKey) -> Bool { lastStreams[connection]?.isGraceful == true }
 
-        func isRefused(_ stream: Int, on connection: KeptConnections.Key) -> Bool {
+        func isRefused(_ stream: Int, on connection: ConnectionKey) -> Bool {
             lastStreams[connection].map { stream > $0.stream } ?? false
         }
     }

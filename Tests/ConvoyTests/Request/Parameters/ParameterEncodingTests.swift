@@ -273,7 +273,7 @@ import Testing
                 try container.encode(Nested(levels: levels - 1))
             } else {
                 var container = encoder.container(keyedBy: ParameterKey.self)
-                try container.encode(Nested(levels: levels - 1), forKey: ParameterKey("k"))
+                try container.encode(Nested(levels: levels - 1), forKey: ParameterKey(stringValue: "k"))
             }
         }
     }

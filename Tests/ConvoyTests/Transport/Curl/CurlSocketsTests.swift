@@ -127,6 +127,18 @@
             #expect(pair.wait() == nil)
         }
 
+        @Test func aKeptConnectionIsForgottenWithItsSocket() throws {
+            let pair = try Pair()
+            pair.open()
+            for port in 1_024..<2_024 {
+                pair.sockets.keep(.init(remoteAddress: "::1", remotePort: 80, localPort: Int32(port)), socket: pair.own)
+            }
+            #expect(pair.sockets.kept.map(\.key.localPort) == [2_023])
+            #expect(pair.sockets.end(pair.own) == 0)
+            pair.own = -1
+            #expect(pair.sockets.kept.isEmpty)
+        }
+
         @Test func eachSignalEndsOneWait() throws {
             let pair = try Pair()
             for _ in 0..<3 {

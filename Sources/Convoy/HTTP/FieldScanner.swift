@@ -1,0 +1,122 @@
+// Reads the value of a header field byte by byte.
+
+struct FieldScanner {
+    let bytes: [UInt8]
+    var position = 0
+
+    init(_ bytes: some Sequence<UInt8>) { self.bytes = Array(bytes) }
+
+    var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    func isNext(_ character: Unicode.Scalar) -> Bool { peek == UInt8(ascii: character) }
+
+    mutating func skip(_ belongs: (UInt8) -> Bool) {
+        while position < bytes.count, belongs(bytes[position]) { position += 1 }
+    }
+
+    /// Skips blanks, the character and more blanks; false if another character follows the first blanks.
+    mutating func skip(past character: Unicode.Scalar) -> Bool {
+        skip(\.isBlank)
+        guard isNext(character) else { return false }
+        position += 1
+        skip(\.isBlank)
+        return true
+    }
+
+    mutating func skip(to separator: Unicode.Scalar) {
+        while let byte = peek, byte != UInt8(ascii: separator) {
+            if isNext("\"") { _ = quotedString() } else { position += 1 }
+        }
+    }
+
+    mutating func take(_ belongs: (UInt8) -> Bool) -> String {
+        let start = position
+        skip(belongs)
+        return String(decoding: bytes[start..<position], as: UTF8.self)
+    }
+
+    /// A quoted string, or the text up to a blank or a separator; nil if the string has no closing quote.
+    mutating func takeValue(upTo separators: String) -> (text: String, isQuoted: Bool)? {
+        if isNext("\"") { return quotedString().map { (String(decoding: $0, as: UTF8.self), true) } }
+        return (take { !$0.isBlank && !separators.utf8.contains($0) }, false)
+    }
+
+    /// The position, which is at the first quote, moves after the string; nil when the string has no closing quote.
+    mutating func quotedString() -> [UInt8]? {
+        var text: [UInt8] = []
+        var isEscaped = false
+        position += 1
+        while let byte = peek {
+            position += 1
+            if !isEscaped, byte == UInt8(ascii: "\"") { return text }
+            isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+            if !isEscaped { text.append(byte) }
+        }
+        return nil
+    }
+}
+
+/// For values such as `text/plain; charset=utf-8`; unreadable parameters are ignored.
+struct ParameterParser {
+    /// The first value of each parameter, by its name in lower case; an unreadable value is an empty array.
+    private(set) var values: [String: [UInt8]] = [:]
+
+    init(_ bytes: [UInt8]) {
+        var scanner = FieldScanner(bytes)
+        repeat {
+            // The type before the parameters has no equals sign, so it is skipped. Some servers omit the type.
+            let name = String(decoding: scanner.takeTrimmed("=;\""), as: UTF8.self).lowercased()
+            if scanner.skip(past: "=") {
+                let value = scanner.parameterValue()
+                values[name] = values[name] ?? value
+            }
+            scanner.skip(to: ";")
+            scanner.position += 1
+        } while scanner.position < bytes.count
+    }
+}
+
+extension FieldScanner {
+    /// Many servers do not quote values with blanks; empty for a malformed value.
+    fileprivate mutating func parameterValue() -> [UInt8] {
+        if isNext("\"") { return quotedString() ?? [] }
+        let value = takeTrimmed(";")
+        // A value with a quote inside is malformed.
+        return value.contains(UInt8(ascii: "\"")) ? [] : Array(value)
+    }
+
+    fileprivate mutating func takeTrimmed(_ ends: String) -> ArraySlice<UInt8> {
+        let start = position
+        skip { !ends.utf8.contains($0) }
+        let taken = bytes[start..<position]
+        guard let last = taken.lastIndex(where: { !$0.isBlank }) else { return [] }
+        return taken[...last].drop(while: \.isBlank)
+    }
+}
+
+extension String {
+    // Without quotes; nil if it is missing, empty or unreadable. The name is in lower case.
+    package func parameter(_ name: String) -> String? {
+        let value = ParameterParser(Array(utf8)).values[name] ?? []
+        return value.isEmpty ? nil : String(decoding: value, as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    var isBlank: Bool { self == 0x20 || self == 0x09 }
+    var isDigit: Bool { (0x30...0x39).contains(self) }
+    var lowercasedASCII: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
+}
+
+extension String {
+    /// Control characters and line ends of a server, a decoder or a caller could move a terminal's cursor.
+    package var oneLine: String { String(UnicodeScalarView(unicodeScalars.map { $0.isControl ? " " : $0 })) }
+}
+
+extension Unicode.Scalar {
+    package var isControl: Bool {
+        if isASCII { return value < 0x20 || value == 0x7F }
+        return properties.generalCategory == .control || properties.generalCategory == .lineSeparator
+            || properties.generalCategory == .paragraphSeparator
+    }
+}
