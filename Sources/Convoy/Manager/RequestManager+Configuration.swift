@@ -225,6 +225,6 @@ extension ExecutionContext {
             monitors: configuration.monitors, redirects: configuration.redirects, retries: configuration.retries,
             interceptors: configuration.interceptors, cookies: configuration.cookies, cache: configuration.cache,
             clock: configuration.clock, maxBytesPerSecond: configuration.maxBytesPerSecond,
-            samplesHosts: configuration.limits.isSampled, unit: configuration.jitter)
+            samplesHosts: configuration.limits.isSampled, unit: configuration.jitter, schedule: schedule())
     }
 }

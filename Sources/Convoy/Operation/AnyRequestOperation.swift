@@ -476,8 +476,8 @@ extension AnyRequestOperation {
         }
     }
 
-    /// Whether the operation may begin on the thread that gives it a slot, perhaps a transport's: its start runs no user
-    /// code and waits for no disk. Used under the lock.
+    // Whether the operation may begin on the thread that gives it a slot, perhaps a transport's: its start runs no user
+    // code and waits for no disk. Used under the lock.
     var startsInline: Bool {
         #if canImport(FoundationNetworking)
             let isObserved = record.isObserved
@@ -525,7 +525,7 @@ extension AnyRequestOperation {
         }
         // If `start()` was called during the handover, the operation starts here, provided that this is fast. Otherwise
         // another thread starts it, because the current thread may be a transport's.
-        if startsNow, context.transport.isReentrant, withLock({ _ in startsInline }) {
+        if startsNow, context.transport.isReentrant, context.schedule.withLock({ _ in startsInline }) {
             start()
         } else if startsNow {
             context.taskControl.async { self.start() }
@@ -1297,7 +1297,7 @@ extension AnyRequestOperation {
     }
 
     /// Releases the slot of a suspended operation.
-    func rest() { schedule { $0.rest(self) } }
+    func rest() { if withLock({ $0.isSuspended }) { schedule { $0.rest(self) } } }
 
     /// How long the rest of the body takes at the average speed of this attempt.
     ///
@@ -1399,7 +1399,8 @@ extension AnyRequestOperation {
                 #if canImport(FoundationNetworking)
                     // No attempt is left to close, and no observer of the state is left to notify. So the delivery
                     // begins here.
-                    if isDelivered, !record.isObserved { ended.dispatch = record.beginDelivery(isEnd: true) }
+                    ended.isEnd = isDelivered && !record.isObserved
+                    if ended.isEnd { ended.dispatch = record.beginDelivery(isEnd: true) }
                 #endif
             }
             return ended
@@ -1412,7 +1413,7 @@ extension AnyRequestOperation {
             if let transfer = ended.transfer, !taskHasEnded { context.cancel(transfer.task) }
             return close(ended.transfer?.attempt) { self.finish(wasExecuting: true) }
         }
-        guard withLock({ !$0.isFinished }) else {
+        if ended.isEnd {
             if ended.isSeen { notifying([.isFinished]) { ((), .foundation) } }
             return deliver(dispatch, isEnd: true)
         }
@@ -1436,6 +1437,8 @@ extension AnyRequestOperation {
         let notifiesReadiness: Bool
         let isEnqueued: Bool
         let callers: [@Sendable () -> Void]
+        /// Whether the operation has finished with this outcome.
+        var isEnd = false
         var isInNoQueue = false
         var change: Coalescer.Change?
         var transfer: Transfer?

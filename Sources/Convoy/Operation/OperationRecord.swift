@@ -309,7 +309,7 @@ extension OperationRecord {
         return true
     }
 
-    /// Whether to resume or to pause the task; nil for neither. `isPaused` means back-pressure or a rate limit.
+    // Whether to resume or to pause the task; nil for neither. `isPaused` means back-pressure or a rate limit.
     mutating func adjust(isPaused: Bool) -> Bool? {
         let runs = mayMove && !isPaused
         guard currentAttempt != nil, taskPhase == (runs ? .paused : .running) else { return nil }

@@ -165,7 +165,11 @@ extension Scheduler {
     }
 
     func perform(_ change: Coalescer.Change) {
-        if let priority = change.priority { change.operation.queuePriority = priority } else { change.operation.cancel() }
+        if let priority = change.priority {
+            change.operation.queuePriority = priority
+        } else {
+            change.operation.cancel()
+        }
     }
 
     private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {

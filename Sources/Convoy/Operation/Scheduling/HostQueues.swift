@@ -106,8 +106,8 @@ struct HostQueues {
         hostChanged(host)
     }
 
-    /// Takes the slot of an operation, or its place in the queue of its host. With `isUnsent`, the operation has begun
-    /// but sent nothing since it got the slot.
+    // Takes the slot of an operation, or its place in the queue of its host. With `isUnsent`, the operation has begun
+    // but sent nothing since it got the slot.
     mutating func release(_ operation: AnyRequestOperation, isUnsent: Bool = false) {
         guard let host = operation.record.host else { return }
         operation.record.host = nil

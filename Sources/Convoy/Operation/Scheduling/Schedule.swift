@@ -146,7 +146,9 @@ struct Schedule {
     /// An operation that was started without being enqueued.
     mutating func adopt(_ operation: AnyRequestOperation, _ now: CompactInstant) -> Arrival {
         list(operation, .caller, now)
-        return Arrival(effects: Effects(isRefused: isShutDown), notifiesEvents: !operation.record.delivery.hasBegun && operation.record.note(.queued))
+        return Arrival(
+            effects: Effects(isRefused: isShutDown),
+            notifiesEvents: !operation.record.delivery.hasBegun && operation.record.note(.queued))
     }
 
     private mutating func list(_ operation: AnyRequestOperation, _ role: OperationRecord.Role, _ now: CompactInstant) {
@@ -221,7 +223,8 @@ struct Schedule {
         case .handedOver where operation.record.hasSlot:
             queues.release(operation)
             leaveExclusion(operation)
-        case .created, .blocked, .preparing, .handedOver, .running, .deciding, .completing, .ended, .finishing, .finished:
+        case .created, .blocked, .preparing, .handedOver, .running, .deciding, .completing, .ended, .finishing,
+            .finished:
             break
         }
         return Effects()
@@ -319,7 +322,7 @@ struct Schedule {
         case begins(Arrival)
     }
 
-    /// `start()` was called. With `hasAnswer`, the cache still has the response.
+    // `start()` was called. With `hasAnswer`, the cache still has the response.
     mutating func start(_ operation: AnyRequestOperation, _ now: CompactInstant, hasAnswer: Bool) -> Beginning {
         guard operation.record.handover == .none else {
             operation.record.handover = .startWanted
@@ -370,7 +373,9 @@ struct Schedule {
     // queue, or was blocked there.
     private mutating func begins(_ operation: AnyRequestOperation) -> Bool {
         queues.began(operation)
-        guard queues.mayBegin(operation, limit: limit), !operation.record.isSuspended, operation.record.exclusion?.take(operation) != false else {
+        guard queues.mayBegin(operation, limit: limit), !operation.record.isSuspended,
+            operation.record.exclusion?.take(operation) != false
+        else {
             return false
         }
         operation.record.hasSent = true
@@ -418,8 +423,8 @@ struct Schedule {
 
     // MARK: Choosing the next operation
 
-    /// Gives a slot to the first operation that also gets its name; earlier ones wait. With `startsHere`, an operation
-    /// to which no caller has a reference begins at once.
+    // Gives a slot to the first operation that also gets its name; earlier ones wait. With `startsHere`, an operation to
+    // which no caller has a reference begins at once.
     mutating func next(_ now: ContinuousClock.Instant, startsHere: Bool, isReentrant: Bool) -> Next {
         var next = Next()
         while next.step == nil, !isSuspended, cancellations == 0,
@@ -462,8 +467,8 @@ struct Schedule {
 
     // MARK: After the start
 
-    /// The attempt waits without a slot; false if it is no longer the current one. With `isUnsent`, it has sent nothing
-    /// since it got the slot.
+    // The attempt waits without a slot; false if it is no longer the current one. With `isUnsent`, it has sent nothing
+    // since it got the slot.
     mutating func putOff(
         _ operation: AnyRequestOperation, _ attempt: Int, until wait: OperationRecord.Wait, isUnsent: Bool = false
     ) -> Bool {
@@ -541,7 +546,8 @@ struct Schedule {
             operation.record.taskPhase = .launching
         case .running where !isSuspended && !operation.isGroup: change.effects = run(operation)
         case .running: change.effects.adjusts = true
-        case .created, .blocked, .preparing, .waiting, .handedOver, .deciding, .completing, .ended, .finishing, .finished:
+        case .created, .blocked, .preparing, .waiting, .handedOver, .deciding, .completing, .ended, .finishing,
+            .finished:
             break
         }
         return change

@@ -30,7 +30,9 @@ final class Scheduler: Sendable {
     func enqueue(_ operation: AnyRequestOperation, as role: OperationRecord.Role = .caller) -> RequestError? {
         guard operation.context === context else { return refuseForeign(operation) }
         if operation.mayHaveDeadline { operation.armDeadline() }
-        if role == .caller, let barrier = ownQueue?.lastBarrier, operation.withLock({ !$0.isEnqueued && !$0.isFinished }) {
+        if role == .caller, let barrier = ownQueue?.lastBarrier,
+            operation.withLock({ !$0.isEnqueued && !$0.isFinished })
+        {
             operation.addDependency(barrier)
         }
         let (now, defaults) = (context.clock.now, operation.isPlain ? context.defaults : nil)
@@ -82,7 +84,7 @@ final class Scheduler: Sendable {
         if effects.starts { operation.start() }
         if effects.enters {
             let startsHere = ownQueue?.startsAtOnce == true && context.transport.isReentrant && operation.isInternal
-            if startsHere, operation.withLock({ _ in operation.startsInline }) {
+            if startsHere, schedule.withLock({ _ in operation.startsInline }) {
                 operation.start()
             } else {
                 enter(operation)
@@ -103,8 +105,8 @@ final class Scheduler: Sendable {
         return schedule.next(now, startsHere: isReentrant && ownQueue?.startsAtOnce == true, isReentrant: isReentrant)
     }
 
-    /// Changes the schedule, and starts what may start then. One thread at a time starts or queues operations, so they
-    /// enter the operation queue in the order of their slots.
+    // Changes the schedule, and starts what may start then. One thread at a time starts or queues operations, so they
+    // enter the operation queue in the order of their slots.
     @discardableResult
     func changing<Result: Sendable & ~Copyable>(
         at now: ContinuousClock.Instant? = nil, _ change: (inout Schedule) -> Result
@@ -276,8 +278,10 @@ extension Scheduler {
         case .preparing where !view.hasBegun: return "waits for its request to be built"
         case .waiting(.owner) where !view.hasBegun: return "waits for its owner: it is suspended"
         case .waiting(.manager): return "waits for the manager: it is suspended"
-        case .waiting(.name): return "waits for the name “\(view.name)”\(view.holder.map { ": \($0.label) has it" } ?? "")"
-        case .waiting(.transfer): return view.transfer.map { "shares a transfer that \(why($0))" } ?? operation.whyRunning
+        case .waiting(.name):
+            return "waits for the name “\(view.name)”\(view.holder.map { ": \($0.label) has it" } ?? "")"
+        case .waiting(.transfer):
+            return view.transfer.map { "shares a transfer that \(why($0))" } ?? operation.whyRunning
         case .waiting(.slot): return view.slot
         case .handedOver: return whyNotStarted(operation)
         case .ended, .finishing, .finished: return operation.whyFinished

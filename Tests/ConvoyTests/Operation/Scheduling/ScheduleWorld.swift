@@ -53,8 +53,8 @@ struct ScheduleWorld {
 
     /// A mistake that the checks must find.
     enum Defect: CaseIterable, Sendable {
-        case endKeepsSlot, cancelStaysInLine, lastDependencyIsForgotten, resumeIsForgotten, restKeepsNoSlotBack
-        case suspendedIsLaunched, cancelledIsPrepared, nameIsKept, slotIsGivenTwice, wakeIsLost
+        case endKeepsSlot, cancelStaysInLine, lastDependencyIsForgotten, launchIsLost, waitKeepsSlot
+        case suspendedIsLaunched, closeIsLost, nameIsKept, slotIsGivenTwice, wakeIsLost
     }
 
     let setting: Setting
@@ -134,11 +134,12 @@ struct ScheduleWorld {
         case .start(let index): start(index)
         case .cancel(let index): conclude(index)
         case .suspend(let index), .resume(let index):
-            let isSuspended = event == .suspend(index)
+            let (isSuspended, wasMoving) = (event == .suspend(index), isMoving(index))
             let change = schedule.setSuspended(
                 isSuspended, operations[index], by: .owner, pausesInPlace: index != 1, .now)
-            if change.ended != nil { works.append(.close(index)) }
-            if isSuspended || defect != .resumeIsForgotten { perform(change.effects, index) }
+            // Without a transport there is no task, but the attempt ends all the same.
+            if wasMoving, operations[index].record.taskPhase == .launching { works.append(.close(index)) }
+            perform(change.effects, index)
         case .raise(let index): perform(schedule.setPriority(.high, of: operations[index]), index)
         case .depend(let from, let to):
             edges.append((from, to))
@@ -153,7 +154,7 @@ struct ScheduleWorld {
             let attempt = Int(operations[index].record.attempt)
             _ = operations[index].record.attemptEnded(attempt)
             if operations[index].record.repeats(attempt) {
-                schedule.queues.release(operations[index])
+                if defect != .waitKeepsSlot { schedule.queues.release(operations[index]) }
                 works.append(.wake(index))
             }
         case .perform(let work):
@@ -168,7 +169,6 @@ struct ScheduleWorld {
         switch work {
         case .prepare(let index):
             let operation = operations[index]
-            if defect == .cancelledIsPrepared, operation.record.phase == .ended { operation.record.phase = .preparing }
             if setting.isShared, operation.record.followUp?.sharedAnswer == nil, share(operation) { return }
             perform(schedule.prepared(operation), index)
         case .queued(let index), .begin(let index): start(index)
@@ -176,8 +176,9 @@ struct ScheduleWorld {
         case .adjust(let index):
             let operation = operations[index]
             _ = operation.record.adjust(isPaused: false)
-            if defect != .restKeepsNoSlotBack { schedule.rest(operation) }
-        case .close(let index): perform(schedule.attemptClosed(operations[index]), index)
+            schedule.rest(operation)
+        case .close(let index):
+            if defect != .closeIsLost { perform(schedule.attemptClosed(operations[index]), index) }
         case .wake(let index):
             if defect != .wakeIsLost { perform(schedule.returned(operations[index]), index) }
         case .finish(let index): finish(index)
@@ -185,18 +186,18 @@ struct ScheduleWorld {
             guard let transfer, let key else { return }
             self.transfer = nil
             for (operation, key) in schedule.coalescer.end(transfer, key) {
-                guard let index = index(operation), let effects = schedule.answerCame(operation, of: key) else { continue }
-                operation.record.makeFollowUp().share(Self.response)
+                guard let index = index(operation), let effects = schedule.answerCame(operation, of: key) else {
+                    continue
+                }
+                guard let request = operation.record.prepared else { continue }
+                let exchange = Exchange(
+                    request: request, head: ResponseHead(statusCode: 200), timings: Timings(),
+                    transfer: TransferProgress(), metrics: nil, earlierAttempts: [])
+                operation.record.makeFollowUp().share(Response(value: Data(), exchange: exchange))
                 perform(effects, index)
             }
         }
     }
-
-    private static let response = Response(
-        value: Data(),
-        exchange: Exchange(
-            request: PreparedRequest(url: URL(fileURLWithPath: "/")), head: ResponseHead(statusCode: 200),
-            timings: Timings(), transfer: TransferProgress(), metrics: nil, earlierAttempts: []))
 
     private mutating func share(_ operation: RequestOperation<Data>) -> Bool {
         guard let core = operation.record.requestPlan?.core, let request = operation.record.prepared,
@@ -216,7 +217,7 @@ struct ScheduleWorld {
         if effects.prepares { works.append(.prepare(index)) }
         if effects.enters { works.append(.queued(index)) }
         if effects.starts { works.append(.begin(index)) }
-        if effects.launches { works.append(.launch(index)) }
+        if effects.launches, defect != .launchIsLost { works.append(.launch(index)) }
         if effects.adjusts { works.append(.adjust(index)) }
         if let change = effects.transfer, change.priority == nil {
             works.removeAll { $0 == .answer }
@@ -269,7 +270,9 @@ struct ScheduleWorld {
     private mutating func conclude(_ index: Int, isAnswer: Bool = false) {
         let operation = operations[index]
         let phase = operation.record.phase
-        guard operation.record.end(isAnswer ? Int(operation.record.attempt) : nil, onlyBeforeStart: false) else { return }
+        guard operation.record.end(isAnswer ? Int(operation.record.attempt) : nil, onlyBeforeStart: false) else {
+            return
+        }
         if launches[index] == 0 { cancelledBeforeSending.insert(index) }
         operation.record.outcome = AnyOutcome(error: isAnswer ? nil : RequestError(.cancelled, "cancelled"))
         if defect == .cancelStaysInLine, phase == .waiting(.slot) { return works.append(.finish(index)) }
@@ -285,8 +288,13 @@ struct ScheduleWorld {
 
     private mutating func finish(_ index: Int) {
         let operation = operations[index]
-        if defect == .cancelStaysInLine, operation.record.phase == .ended { operation.record.phase = .finishing(wasExecuting: false) }
-        guard case .finishing = operation.record.phase else { return fault = "\(index) finishes in \(operation.record.phase)" }
+        if defect == .cancelStaysInLine, operation.record.phase == .ended {
+            operation.record.phase = .finishing(wasExecuting: false)
+        }
+        guard case .finishing = operation.record.phase else {
+            fault = "\(index) finishes in \(operation.record.phase)"
+            return
+        }
         (operation.record.phase, operation.record.isReleased) = (.finished, true)
         finishes[index] += 1
         if defect == .nameIsKept { operation.record.exclusion = nil }
@@ -333,14 +341,19 @@ struct ScheduleWorld {
     mutating func drain() -> String? {
         defect = nil
         for index in operations.indices {
-            if !operations[index].record.isEnqueued, operations[index].record.isPending { handle(.enqueue(index)) }
+            if !operations[index].record.isEnqueued, operations[index].record.isWaitingToStart {
+                handle(.enqueue(index))
+            }
         }
         for _ in 0..<200 where fault == nil {
             if schedule.isSuspended { handle(.resumeManager) }
-            for index in operations.indices where operations[index].record.isSuspended && !operations[index].record.hasOutcome {
+            for index in operations.indices
+            where operations[index].record.isSuspended && !operations[index].record.hasOutcome {
                 handle(.resume(index))
             }
-            let next = events.first { if case .perform = $0 { true } else if case .succeed = $0 { true } else { false } }
+            let next = events.first {
+                if case .perform = $0 { true } else if case .succeed = $0 { true } else { false }
+            }
             guard let next else { break }
             handle(next)
         }
@@ -365,6 +378,7 @@ struct ScheduleWorld {
             return "\(operation.record.phase) \(operation.record.taskPhase) \(operation.record.attempt) "
                 + "\(operation.record.unfinished) " + facts.map { $0 ? "1" : "0" }.joined()
         }
-        return records.joined(separator: ";") + "\(order)\(works.map { "\($0)" }.sorted())\(schedule.isSuspended)\(edges)"
+        return records.joined(separator: ";")
+            + "\(order)\(works.map { "\($0)" }.sorted())\(schedule.isSuspended)\(edges)"
     }
 }

@@ -29,7 +29,11 @@ struct WaitQueue {
         } else {
             lists[line].first = next
         }
-        if let next { next.takeUnretainedValue().record.neighbours.previous = previous } else { lists[line].last = previous }
+        if let next {
+            next.takeUnretainedValue().record.neighbours.previous = previous
+        } else {
+            lists[line].last = previous
+        }
         if lists[line].first == nil { occupied &= ~(1 << line) }
         (operation.record.line, operation.record.neighbours) = (-1, (nil, nil))
         count -= 1
