@@ -97,8 +97,11 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 
     /// Appends a field line; earlier values of the name remain.
     ///
-    /// - Parameter isSecret: whether the value is never shown and never follows a redirect to another origin, whatever
-    ///   the name.
+    /// - Parameters:
+    ///   - name: compared without case, sent as given.
+    ///   - value: sent as given.
+    ///   - isSecret: whether the value is never shown and never follows a redirect to another origin, whatever the
+    ///     name.
     public mutating func add(_ name: String, _ value: String, isSecret: Bool = false) {
         fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
     }

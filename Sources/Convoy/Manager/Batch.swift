@@ -679,7 +679,9 @@ extension RequestManager {
     ///
     /// - Parameters:
     ///   - count: the number of requests. A number below one means none.
-    ///   - failFast: with the next two as in ``batch(_:failFast:keepsResults:onResult:)-39bsf``.
+    ///   - failFast: whether the first failure cancels all other members.
+    ///   - keepsResults: whether ``Batch/results`` are stored.
+    ///   - onResult: called once for each request that became a member of the batch, with the request's index.
     ///   - makeRequest: makes the request with an index from 0. It is called in one of the library's tasks, in order,
     ///     at most once for each index. A stopped batch makes at most one more request, and does not send it.
     public func batch<Output>(

@@ -44,8 +44,12 @@ public struct RequestError: Error, Sendable {
     /// Makes an error, for your own transports and decoders.
     ///
     /// - Parameters:
+    ///   - code: the kind of failure.
     ///   - message: what was tried, what happened and, if that helps, what to do; without secrets.
     ///   - request: the redacted description of the request. If the text is empty, the operation sets it.
+    ///   - response: the response, if one arrived.
+    ///   - body: the raw body of the response, if it is available.
+    ///   - underlying: the error that caused this one.
     ///   - isRetryable: whether sending the same request again can help; by default the code decides.
     public init(
         _ code: Code, _ message: String, request: String = "", response: ResponseHead? = nil, body: Data? = nil,

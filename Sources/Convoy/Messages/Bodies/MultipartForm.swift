@@ -50,6 +50,8 @@ public struct MultipartForm: Sendable, Hashable {
     /// Adds bytes in memory.
     ///
     /// - Parameters:
+    ///   - data: the bytes.
+    ///   - name: the name of the field.
     ///   - fileName: the name under which the server receives it as a file; nil for a plain field.
     ///   - contentType: the content type; if nil, it follows from the file name, and without a file name there is
     ///     none.
@@ -61,6 +63,7 @@ public struct MultipartForm: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - file: the file, which must exist when the request is sent.
+    ///   - name: the name of the field.
     ///   - fileName: the name that the server receives; if nil, the file's own.
     ///   - contentType: the content type; if nil, it follows from the file name, or is `application/octet-stream`.
     public mutating func append(file: URL, name: String, fileName: String? = nil, contentType: String? = nil) {
@@ -71,7 +74,9 @@ public struct MultipartForm: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - byteCount: the exact length. Fewer or more bytes fail the request with `.bodyUnreadable`.
-    ///   - fileName: as `contentType` in ``append(_:name:fileName:contentType:)``.
+    ///   - name: the name of the field.
+    ///   - fileName: with `contentType` as in ``append(_:name:fileName:contentType:)``.
+    ///   - contentType: see `fileName`.
     ///   - canRepeat: whether `stream` returns the same bytes each time it is called.
     ///   - stream: as in ``Request/body(byteCount:canRepeat:contentType:stream:)``.
     public mutating func append(

@@ -77,6 +77,7 @@ extension Request {
     ///   - canRepeat: whether `stream` returns the same bytes each time, so that a redirect or a retry can send the
     ///     body again. If false, the body is sent only once. If a redirect needs the body again, the request fails with
     ///     `.bodyNotReplayable`, and retries do not take place.
+    ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
     ///   - stream: makes an unopened stream for each attempt; nil if it can make none. The function is called, and the
     ///     stream is read, on the request's own queue. URLSession on Linux uses its only queue instead, so a blocking
     ///     stream delays every other transfer.
@@ -104,6 +105,7 @@ extension Request {
     ///     the sequence is not read.
     ///   - canRepeat: whether another iterator returns the same bytes, so that a redirect or a retry can send the
     ///     body again. If false, see ``body(byteCount:canRepeat:contentType:stream:)``.
+    ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
     public func body<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"
