@@ -411,7 +411,7 @@ extension AnyRequestOperation {
     /// - Complexity: O(1) if this operation has no dependents, or the dependency has no dependencies.
     public final func addDependency(_ dependency: AnyRequestOperation, onFailure policy: DependencyPolicy) {
         switch connect(to: dependency, policy: policy) {
-        case .waiting, .met: break
+        case .connected: break
         case .failed(let error):
             // The dependency has already failed. No edge was made, so this operation fails now.
             let reason = FailureReason(dependency, error)
@@ -483,7 +483,7 @@ extension AnyRequestOperation {
             let isObserved = record.isObserved
         #else
             // A KVO observer would run user code.
-            let isObserved = observationInfo != nil
+            let isObserved = record.isSeen
         #endif
         return record.handover == .none && !isObserved && !record.usesDisk && record.edges == nil
     }
@@ -846,19 +846,24 @@ extension AnyRequestOperation {
         commits: Bool = false, isSent: Bool = true
     ) -> OperationRecord.Completion? {
         let now = CompactInstant(context.clock.now)
-        return withLock { state in
-            guard let requestPlan = state.requestPlan,
-                state.bodyComplete(number, commits: commits)
-            else { return nil }
-            state.timings.finishedMoment = now
-            if !isSent { state.timings.attemptStartedMoment = nil }
+        return context.schedule.withLock { schedule in
+            guard let requestPlan = record.requestPlan, schedule.bodyComplete(self, number, commits: commits) else {
+                return nil
+            }
+            record.timings.finishedMoment = now
+            if !isSent { record.timings.attemptStartedMoment = nil }
             let exchange = Exchange(
-                request: request, head: head, timings: state.timings, transfer: state.progress, metrics: metrics,
-                earlierAttempts: state.followUp?.earlierAttempts ?? [])
+                request: request, head: head, timings: record.timings, transfer: record.progress, metrics: metrics,
+                earlierAttempts: record.followUp?.earlierAttempts ?? [])
+            // An operation that is loaded here is returned, so that its last reference is not released under the lock.
+            var dependents: [AnyRequestOperation] = []
+            for dependent in record.edges?.dependents ?? [] {
+                if let operation = dependent.operation { dependents.append(operation) }
+                if dependents.count == 2 { break }
+            }
             return OperationRecord.Completion(
                 attempt: number, requestPlan: requestPlan, exchange: exchange, moment: now,
-                isObserved: state.isObserved,
-                dependents: state.edges.map { Array($0.dependents.lazy.compactMap(\.operation).prefix(2)) } ?? [])
+                isObserved: record.isObserved, dependents: dependents)
         }
     }
 
@@ -946,7 +951,7 @@ extension AnyRequestOperation {
 
     func attemptEnded(_ ending: AttemptEnding) {
         let attempt = ending.attempt
-        guard withLock({ $0.attemptEnded(attempt.number) }) else { return }
+        guard schedule({ $0.attemptEnded(self, attempt.number) }) else { return }
         if ending.error?.underlying is StoredAnswerIsGone {
             return again(ending, .startOver) { $0.lostStoredAnswer = true }
         }
@@ -1389,7 +1394,7 @@ extension AnyRequestOperation {
             var ended = Ended(
                 isSeen: record.isSeen, notifiesReadiness: record.notifiesReadiness, isEnqueued: record.isEnqueued,
                 callers: record.followUp?.takeCallers() ?? [])
-            (ended.isInNoQueue, ended.change) = schedule.concluded(self, in: phase)
+            (ended.isInNoQueue, ended.cancels) = schedule.concluded(self, in: phase)
             swap(&ended.transfer, &record.transfer)
             // The target of a delivered download owns no partial file, so nothing has to close the target.
             if isDelivered, let followUp = record.followUp { swap(&ended.download, &followUp.download) }
@@ -1406,7 +1411,7 @@ extension AnyRequestOperation {
             return ended
         }
         guard var ended else { return }
-        if let change = ended.change { scheduler?.perform(change) }
+        if let shared = ended.cancels { shared.cancel() }
         for stop in ended.callers { stop() }
         guard let dispatch = ended.dispatch.take() else {
             // The task is cancelled before its slot is given to another operation.
@@ -1440,7 +1445,7 @@ extension AnyRequestOperation {
         /// Whether the operation has finished with this outcome.
         var isEnd = false
         var isInNoQueue = false
-        var change: Coalescer.Change?
+        var cancels: RequestOperation<Data>?
         var transfer: Transfer?
         var download: (any DownloadTarget)?
         var dispatch: OperationRecord.Dispatch?
@@ -1688,8 +1693,9 @@ extension AnyRequestOperation {
     }
 
     var whyRunning: String {
-        let (phase, words, isSuspended, due) = withLock { ($0.phase, $0.words, $0.isSuspended, $0.followUp?.due) }
-        let attempt = withLock { $0.attempt }
+        let (phase, words, isSuspended, due, attempt) = withLock { record in
+            (record.phase, record.words, record.isSuspended, record.followUp?.due, record.attempt)
+        }
         let what =
             switch phase {
             case .ended, .finishing, .finished: "has \(words)"

@@ -87,9 +87,8 @@ extension OperationRecord {
 
 extension AnyRequestOperation {
     enum Connection {
-        case waiting
-        /// The dependency has finished, or this operation has begun.
-        case met
+        /// Or there is nothing to wait for.
+        case connected
         case failed(RequestError)
         case cycle([AnyRequestOperation])
     }
@@ -105,13 +104,13 @@ extension AnyRequestOperation {
         }
         if policy == .fail, let error { return .failed(error) }
         // If no queue has an operation with an outcome, nothing may ever finish it.
-        if isReleased || isAbandoned && !dependency.isInQueue { return .met }
+        if isReleased || isAbandoned && !dependency.isInQueue { return .connected }
         if !isMember {
             switch insert(dependency) {
-            case nil: return .met
+            case nil: return .connected
             case false?:
                 if policy == .fail { dependency.withLock { $0.edges?.tighten(self) } }
-                return .met
+                return .connected
             case true?: break
             }
         }
@@ -122,15 +121,25 @@ extension AnyRequestOperation {
         }
         guard isWaiting else {
             // It has finished since it was looked at.
-            if !isMember { remove(dependency, isCounted: true) }
+            if !isMember {
+                remove(dependency)
+                dependencyFinished()
+            }
             let error = policy == .fail ? dependency.withLock { $0.outcome?.error } : nil
-            return error.map { .failed($0) } ?? .met
+            return error.map { .failed($0) } ?? .connected
         }
         // Two simultaneous edges must not close a cycle, so each is looked for after both of its ends are written.
-        guard let cycle = cycle(through: dependency) else { return .waiting }
-        let isRemoved = dependency.removeDependent(self, isGroup: isMember)
-        if !isMember { remove(dependency, isCounted: isRemoved) }
-        return .cycle(cycle)
+        let cycle = cycle(through: dependency)
+        if let cycle {
+            if !isMember { remove(dependency) }
+            if dependency.removeDependent(self, isGroup: isMember), !isMember { dependencyFinished() }
+            return .cycle(cycle)
+        }
+        // Another thread may have removed the dependency before its entry was made.
+        if !isMember, !withLock({ $0.edges?.contains(dependency) == true }), dependency.removeDependent(self) {
+            dependencyFinished()
+        }
+        return .connected
     }
 
     // Nil if the operation has begun or has an outcome, false if it has the dependency already.
@@ -152,10 +161,8 @@ extension AnyRequestOperation {
         return isNew
     }
 
-    private func remove(_ dependency: Operation, isCounted: Bool) {
-        let isKnown = withLock { $0.edges?.remove(dependency) == true }
-        if isKnown, isCounted { dependencyFinished() }
-    }
+    @discardableResult
+    private func remove(_ dependency: Operation) -> Bool { withLock { $0.edges?.remove(dependency) == true } }
 
     private func removeDependent(_ dependent: AnyRequestOperation, isGroup: Bool = false) -> Bool {
         withLock { record in
@@ -167,14 +174,11 @@ extension AnyRequestOperation {
     }
 
     func disconnect(from dependency: Operation) {
-        let isCounted: Bool
-        if let dependency = dependency as? AnyRequestOperation {
-            guard withLock({ $0.edges?.contains(dependency) == true }) else { return }
-            isCounted = dependency.removeDependent(self)
-        } else {
-            isCounted = withLock { $0.edges?.unfinishedForeign.remove(ObjectIdentifier(dependency)) != nil }
-        }
-        remove(dependency, isCounted: isCounted)
+        guard remove(dependency) else { return }
+        let isCounted =
+            (dependency as? AnyRequestOperation)?.removeDependent(self)
+            ?? withLock { $0.edges?.unfinishedForeign.remove(ObjectIdentifier(dependency)) != nil }
+        if isCounted { dependencyFinished() }
     }
 
     /// Counts down: a dependency has finished, or was removed.

@@ -317,12 +317,6 @@ extension OperationRecord {
         return runs
     }
 
-    mutating func attemptEnded(_ number: Int) -> Bool {
-        guard currentAttempt == number else { return false }
-        phase = .deciding
-        return true
-    }
-
     /// The next attempt has the next number; it waits until ``AnyRequestOperation/queueAgain()``.
     mutating func repeats(_ number: Int) -> Bool {
         guard phase == .deciding, attempt == number else { return false }
@@ -331,11 +325,6 @@ extension OperationRecord {
         return true
     }
 
-    mutating func bodyComplete(_ number: Int, commits: Bool) -> Bool {
-        guard currentAttempt == number || phase == .deciding && attempt == number else { return false }
-        phase = .completing(isCommitted: commits)
-        return true
-    }
 }
 
 // MARK: The outcome and its delivery

@@ -82,8 +82,6 @@ struct Coalescer {
 
     private var transfers: [CoalescingKey: SharedTransfer] = [:]
 
-    var isEmpty: Bool { transfers.isEmpty }
-
     /// Adds a subscriber to a transfer; the new operation is used only if no transfer exists.
     mutating func join(
         _ operation: AnyRequestOperation, _ key: CoalescingKey, new: RequestOperation<Data>
@@ -141,8 +139,7 @@ extension Scheduler {
         (core.policies.isCoalesced, core.policies.deadline, core.policies.inheritedDeadline) = (false, .some(nil), nil)
         (core.tags, core.name, core.decodesAtOnce, core.priority) = ([], nil, true, operation.queuePriority)
         let made = RequestOperation(Request<Data>(core: core) { body, _ in body.data }, of: self, isInternal: true)
-        guard let (change, isNew) = changing({ $0.share(operation, key, new: made) }) else { return false }
-        let shared = change.operation
+        guard let (shared, isNew) = changing({ $0.share(operation, key, new: made) }) else { return false }
         if isNew {
             // There may be many subscribers, and a transfer finishes on the transport's thread. So the handler runs on
             // the executor.
@@ -160,16 +157,7 @@ extension Scheduler {
                 if progress != TransferProgress() { operation.carry(progress) }
             }
         }
-        perform(change)
         return true
-    }
-
-    func perform(_ change: Coalescer.Change) {
-        if let priority = change.priority {
-            change.operation.queuePriority = priority
-        } else {
-            change.operation.cancel()
-        }
     }
 
     private func end(_ shared: RequestOperation<Data>, _ key: CoalescingKey) {

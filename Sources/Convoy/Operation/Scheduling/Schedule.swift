@@ -20,7 +20,7 @@ struct Schedule {
     let queueKind: QueueKind
     /// Whether the manager's own queue is suspended, and whether it has its own limit.
     var (isQueueSuspended, isQueueLimited) = (false, false)
-    private var heldGroups: [AnyRequestOperation] = []
+    private var heldGroups = WaitQueue()
     /// The number of threads that cancel operations; operations about to be cancelled must get no slot.
     var cancellations = 0
     /// The cancellations of operations of operation queues: those since slots are withheld, and those that are running.
@@ -63,8 +63,8 @@ struct Schedule {
         var launches = false
         /// See whether the task should run or pause.
         var adjusts = false
-        /// Change a shared transfer.
-        var transfer: Coalescer.Change?
+        /// Cancel a shared transfer that no operation needs any more.
+        var cancels: RequestOperation<Data>?
     }
 
     /// The next operation to run.
@@ -166,16 +166,14 @@ struct Schedule {
     // The operation has an outcome. If it has begun, it keeps its slot until it has finished. True if it has not begun
     // and no queue will start it, so that the caller finishes it.
     mutating func concluded(_ operation: AnyRequestOperation, in phase: OperationRecord.Phase) -> (
-        isInNoQueue: Bool, transfer: Coalescer.Change?
+        isInNoQueue: Bool, cancels: RequestOperation<Data>?
     ) {
-        var transfer: Coalescer.Change?
-        if case .waiting(let wait) = phase { transfer = leave(operation, wait) }
-        let isInManager =
-            switch phase {
-            case .blocked, .preparing, .waiting: true
-            case .created, .handedOver, .running, .deciding, .completing, .ended, .finishing, .finished: false
-            }
-        return (isInManager && operation.record.isEnqueued && !operation.record.hasBegun, transfer)
+        let isEnqueued = operation.record.isEnqueued && !operation.record.hasBegun
+        switch phase {
+        case .waiting(let wait): return (isEnqueued, leave(operation, wait))
+        case .blocked, .preparing: return (isEnqueued, nil)
+        case .created, .handedOver, .running, .deciding, .completing, .ended, .finishing, .finished: return (false, nil)
+        }
     }
 
     mutating func finished(_ operation: AnyRequestOperation) {
@@ -218,7 +216,7 @@ struct Schedule {
         switch operation.record.phase {
         case .waiting(let wait):
             operation.record.phase = .blocked
-            return Effects(transfer: leave(operation, wait))
+            return Effects(cancels: leave(operation, wait))
         // The dependency may need the slot. The operation queue starts the operation when the dependency has finished.
         case .handedOver where operation.record.hasSlot:
             queues.release(operation)
@@ -237,12 +235,14 @@ struct Schedule {
     }
 
     /// Takes an operation out of what it waits for.
-    private mutating func leave(_ operation: AnyRequestOperation, _ wait: OperationRecord.Wait) -> Coalescer.Change? {
+    private mutating func leave(_ operation: AnyRequestOperation, _ wait: OperationRecord.Wait)
+        -> RequestOperation<Data>?
+    {
         switch wait {
         case .slot: queues.release(operation)
         case .name: operation.record.exclusion?.waiting.remove(operation)
-        case .transfer: return coalescer.leave(operation)
-        case .manager: heldGroups.removeAll { $0 === operation }
+        case .transfer: return follow(coalescer.leave(operation))
+        case .manager: heldGroups.remove(operation)
         case .owner, .time, .interceptor: break
         }
         if !operation.record.hasSent { leaveExclusion(operation) }
@@ -337,7 +337,7 @@ struct Schedule {
         if operation.record.unfinished > 0, phase != .handedOver { return .isBlocked }
         let isAnswered = hasAnswer || operation.record.followUp?.sharedAnswer != nil
         var arrival = Arrival(freesSlot: operation.record.hasSlot)
-        if isAnswered { leaveForStart(operation) }
+        if isAnswered || operation.isGroup { arrival.effects.cancels = leaveForStart(operation) }
         operation.record.attempt = 1
         operation.record.timings.startedMoment = now
         if !operation.record.isEnqueued, operation.isAdopted, queueKind != .none {
@@ -348,23 +348,23 @@ struct Schedule {
             operation.record.phase = .running
         } else if isAnswered || operation.record.hasSlot && begins(operation) {
             arrival.freesSlot = isAnswered && arrival.freesSlot
+            let cancels = arrival.effects.cancels
             arrival.effects = run(operation)
+            arrival.effects.cancels = cancels
         } else if phase != .waiting(.transfer), phase != .preparing {
-            leaveForStart(operation)
+            arrival.effects.cancels = leaveForStart(operation)
             operation.record.phase = .preparing
             arrival.effects.prepares = true
         }
         return .begins(arrival)
     }
 
-    private mutating func leaveForStart(_ operation: AnyRequestOperation) {
-        if case .waiting(let wait) = operation.record.phase, wait != .transfer {
-            _ = leave(operation, wait)
-        } else {
-            queues.release(operation, isUnsent: true)
-            // It has sent nothing, so other operations may use its name until it gets a slot again.
-            leaveExclusion(operation)
-        }
+    private mutating func leaveForStart(_ operation: AnyRequestOperation) -> RequestOperation<Data>? {
+        if case .waiting(let wait) = operation.record.phase { return leave(operation, wait) }
+        queues.release(operation, isUnsent: true)
+        // It has sent nothing, so other operations may use its name until it gets a slot again.
+        leaveExclusion(operation)
+        return nil
     }
 
     // Whether an operation that has a slot may send at once. If not, it waits for a slot again. There are four causes:
@@ -391,7 +391,7 @@ struct Schedule {
             group.record.phase = .waiting(.owner)
         } else if isHoldingBack {
             group.record.phase = .waiting(.manager)
-            heldGroups.append(group)
+            queues.append(group, to: &heldGroups)
         } else {
             group.record.phase = .handedOver
             return true
@@ -400,11 +400,13 @@ struct Schedule {
     }
 
     mutating func takeHeldGroups() -> [AnyRequestOperation] {
-        guard !isHoldingBack, !heldGroups.isEmpty else { return [] }
-        defer { heldGroups = [] }
-        for group in heldGroups { group.record.phase = .preparing }
-        // The sort is stable, so groups of one priority start in the order of arrival.
-        return heldGroups.sorted { $0.record.priority.priorityIndex < $1.record.priority.priorityIndex }
+        var groups: [AnyRequestOperation] = []
+        while !isHoldingBack, let group = heldGroups.first(.fifo) {
+            heldGroups.remove(group)
+            group.record.phase = .preparing
+            groups.append(group)
+        }
+        return groups
     }
 
     /// From then on that queue decides the order, so it receives the waiting operations.
@@ -455,7 +457,10 @@ struct Schedule {
         }
         operation.record.phase = .handedOver
         let isBeside = queueKind == .callers || operation.record.role == .shared
-        guard isBeside ? isReentrant : startsHere && operation.isInternal, operation.startsInline else {
+        guard isBeside ? isReentrant : startsHere && operation.isInternal, operation.startsInline,
+            // Whether the cache still has its response is asked outside the lock.
+            operation.record.followUp?.cacheExchange == nil
+        else {
             return isBeside ? .start : .enter
         }
         queues.began(operation)
@@ -475,6 +480,23 @@ struct Schedule {
         guard operation.record.phase == .running, operation.record.attempt == attempt else { return false }
         (operation.record.phase, operation.record.taskPhase) = (.waiting(wait), .none)
         queues.release(operation, isUnsent: isUnsent)
+        return true
+    }
+
+    /// True if the attempt is the current one; the operation then decides what follows.
+    mutating func attemptEnded(_ operation: AnyRequestOperation, _ number: Int) -> Bool {
+        guard operation.record.currentAttempt == number else { return false }
+        // A paused transfer may fail while it waits for a slot.
+        if case .waiting(let wait) = operation.record.phase { _ = leave(operation, wait) }
+        operation.record.phase = .deciding
+        return true
+    }
+
+    /// True if the attempt is the current one; its body is then decoded.
+    mutating func bodyComplete(_ operation: AnyRequestOperation, _ number: Int, commits: Bool) -> Bool {
+        let isDecided = operation.record.phase == .deciding && operation.record.attempt == number
+        guard isDecided || attemptEnded(operation, number) else { return false }
+        operation.record.phase = .completing(isCommitted: commits)
         return true
     }
 
@@ -569,7 +591,7 @@ struct Schedule {
             queues.join(operation)
         default: break
         }
-        return Effects(transfer: coalescer.priorityChanged(of: operation))
+        return Effects(cancels: follow(coalescer.priorityChanged(of: operation)))
     }
 
     // MARK: Sharing
@@ -577,13 +599,21 @@ struct Schedule {
     /// Makes an operation share a transfer; nil if it has a dependency or has sent something.
     mutating func share(
         _ operation: AnyRequestOperation, _ key: CoalescingKey, new: RequestOperation<Data>
-    ) -> (change: Coalescer.Change, isNew: Bool)? {
+    ) -> (transfer: RequestOperation<Data>, isNew: Bool)? {
         guard operation.record.phase == .preparing, !operation.record.hasSent,
             operation.record.hasBegun || operation.record.unfinished == 0
         else { return nil }
         operation.record.phase = .waiting(.transfer)
         queues.release(operation)
-        return coalescer.join(operation, key, new: new)
+        let (change, isNew) = coalescer.join(operation, key, new: new)
+        _ = follow(change)
+        return (change.operation, isNew)
+    }
+
+    /// A shared transfer has the highest priority of its subscribers; without any, it is returned to be cancelled.
+    private mutating func follow(_ change: Coalescer.Change?) -> RequestOperation<Data>? {
+        guard let change, let priority = change.priority else { return change?.operation }
+        return setPriority(priority, of: change.operation).cancels
     }
 
     /// Called when the shared transfer of an operation has a response; nil if the operation no longer waits for it.

@@ -79,7 +79,7 @@ final class Scheduler: Sendable {
     static let shutDownReason = "nothing was sent: its manager has been shut down; make another manager"
 
     func perform(_ effects: Schedule.Effects, for operation: AnyRequestOperation) {
-        if let transfer = effects.transfer { perform(transfer) }
+        if let transfer = effects.cancels { transfer.cancel() }
         if effects.isRefused { operation.conclude(.managerShutDown, Self.shutDownReason) }
         if effects.starts { operation.start() }
         if effects.enters {
@@ -283,8 +283,8 @@ extension Scheduler {
         case .waiting(.transfer):
             return view.transfer.map { "shares a transfer that \(why($0))" } ?? operation.whyRunning
         case .waiting(.slot): return view.slot
-        case .handedOver: return whyNotStarted(operation)
-        case .ended, .finishing, .finished: return operation.whyFinished
+        case .handedOver, .ended: return whyNotStarted(operation)
+        case .finishing, .finished: return operation.whyFinished
         case .created, .preparing, .waiting, .running, .deciding, .completing: return operation.whyRunning
         }
     }
@@ -416,10 +416,15 @@ extension Scheduler {
     }
 
     private func queue(_ operation: AnyRequestOperation, answeredBy answer: (any CacheExchange)?) {
-        operation.withLock { record in
+        let old = operation.withLock { record -> (any CacheExchange)? in
             let isKept = answer != nil && record.outcome == nil
-            if isKept || record.followUp != nil { record.makeFollowUp().cacheExchange = isKept ? answer : nil }
+            guard isKept || record.followUp != nil else { return nil }
+            let followUp = record.makeFollowUp()
+            defer { followUp.cacheExchange = isKept ? answer : nil }
+            return followUp.cacheExchange
         }
+        // It is released outside the lock.
+        withExtendedLifetime(old) {}
         queue(operation, hasAnswer: answer != nil)
     }
 

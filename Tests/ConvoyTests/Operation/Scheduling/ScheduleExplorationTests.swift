@@ -15,6 +15,7 @@ import Testing
         return [
             // Few events, so that the exploration gets far.
             .init(queue: queue, events: [.enqueue(0), .enqueue(1), .suspend(1), .resume(1), .cancel(1)]),
+            .init(queue: queue, events: [.enqueue(0), .enqueue(1), .suspend(0), .resume(0)]),
             .init(queue: queue, events: all + [.cancel(0), .cancel(1), .raise(2), .start(2)]),
             .init(queue: queue, limit: 2, events: all + [.suspendManager, .resumeManager, .cancel(2)]),
             .init(queue: queue, limit: 2, hosts: ["a", "b", "c"], name: "n", events: all + [.cancel(0), .raise(2)]),

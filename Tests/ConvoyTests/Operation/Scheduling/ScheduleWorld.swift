@@ -48,6 +48,10 @@ struct ScheduleWorld {
         /// The time of the next attempt.
         case wake(Int)
         case finish(Int)
+        /// The attempt has ended, and another follows.
+        case decide(Int)
+        /// The body is complete, and is decoded.
+        case complete(Int)
         case answer
     }
 
@@ -55,6 +59,7 @@ struct ScheduleWorld {
     enum Defect: CaseIterable, Sendable {
         case endKeepsSlot, cancelStaysInLine, lastDependencyIsForgotten, launchIsLost, waitKeepsSlot
         case suspendedIsLaunched, closeIsLost, nameIsKept, slotIsGivenTwice, wakeIsLost
+        case endStaysInLine
     }
 
     let setting: Setting
@@ -97,12 +102,17 @@ struct ScheduleWorld {
             let record = (isBlocked: operations[index].record.isBlocked, schedule.isSuspended)
             if !record.isBlocked, !(record.1 && setting.queue == .own) { events.append(.perform(work)) }
         }
-        for index in operations.indices where isMoving(index) { events += [.succeed(index), .retry(index)] }
+        for index in operations.indices where mayEnd(index) { events += [.succeed(index), .retry(index)] }
         return events
     }
 
     private func isMoving(_ index: Int) -> Bool {
         operations[index].record.phase == .running && operations[index].record.taskPhase == .running
+    }
+
+    /// A transfer may also end, or fail, while it is paused.
+    private func mayEnd(_ index: Int) -> Bool {
+        operations[index].record.currentAttempt != nil && operations[index].record.taskPhase.isMade
     }
 
     private func isPossible(_ event: Event) -> Bool {
@@ -118,8 +128,8 @@ struct ScheduleWorld {
                 && !edges.contains { $0.from == from || $0.from == to && $0.to == from }
         case .suspendManager: !schedule.isSuspended
         case .resumeManager: schedule.isSuspended
-        case .succeed(let index): isMoving(index)
-        case .retry(let index): isMoving(index) && operations[index].record.attempt < 3
+        case .succeed(let index): mayEnd(index)
+        case .retry(let index): mayEnd(index) && operations[index].record.attempt < 3
         case .perform(let work): works.contains(work)
         }
     }
@@ -148,14 +158,15 @@ struct ScheduleWorld {
         case .suspendManager: schedule.isSuspended = true
         case .resumeManager: schedule.isSuspended = false
         case .succeed(let index):
-            _ = operations[index].record.bodyComplete(Int(operations[index].record.attempt), commits: false)
-            conclude(index, isAnswer: true)
+            let attempt = Int(operations[index].record.attempt)
+            if schedule.bodyComplete(operations[index], attempt, commits: false) { works.append(.complete(index)) }
         case .retry(let index):
             let attempt = Int(operations[index].record.attempt)
-            _ = operations[index].record.attemptEnded(attempt)
-            if operations[index].record.repeats(attempt) {
-                if defect != .waitKeepsSlot { schedule.queues.release(operations[index]) }
-                works.append(.wake(index))
+            if defect == .endStaysInLine, operations[index].record.phase == .waiting(.slot) {
+                operations[index].record.phase = .deciding
+                works.append(.decide(index))
+            } else if schedule.attemptEnded(operations[index], attempt) {
+                works.append(.decide(index))
             }
         case .perform(let work):
             works.remove(at: works.firstIndex(of: work) ?? 0)
@@ -182,6 +193,12 @@ struct ScheduleWorld {
         case .wake(let index):
             if defect != .wakeIsLost { perform(schedule.returned(operations[index]), index) }
         case .finish(let index): finish(index)
+        case .decide(let index):
+            if operations[index].record.repeats(Int(operations[index].record.attempt)) {
+                if defect != .waitKeepsSlot { schedule.queues.release(operations[index]) }
+                works.append(.wake(index))
+            }
+        case .complete(let index): conclude(index, isAnswer: true)
         case .answer:
             guard let transfer, let key else { return }
             self.transfer = nil
@@ -205,9 +222,9 @@ struct ScheduleWorld {
         else { return false }
         let new = RequestOperation<Data>(
             requestPlan: TypedRequestPlan(Request<Data>.get("http://shared/")), context: operation.context)
-        guard let (change, isNew) = schedule.share(operation, key, new: new) else { return false }
+        guard let (shared, isNew) = schedule.share(operation, key, new: new) else { return false }
         if isNew {
-            (transfer, self.key) = (change.operation, key)
+            (transfer, self.key) = (shared, key)
             works.append(.answer)
         }
         return true
@@ -219,7 +236,7 @@ struct ScheduleWorld {
         if effects.starts { works.append(.begin(index)) }
         if effects.launches, defect != .launchIsLost { works.append(.launch(index)) }
         if effects.adjusts { works.append(.adjust(index)) }
-        if let change = effects.transfer, change.priority == nil {
+        if effects.cancels != nil {
             works.removeAll { $0 == .answer }
             transfer = nil
         }
@@ -251,7 +268,7 @@ struct ScheduleWorld {
         let operation = operations[index]
         if operation.record.followUp?.sharedAnswer != nil {
             guard let attempt = operation.record.currentAttempt else { return }
-            _ = operation.record.bodyComplete(attempt, commits: false)
+            _ = schedule.bodyComplete(operation, attempt, commits: false)
             return conclude(index, isAnswer: true)
         }
         if defect == .slotIsGivenTwice, operation.record.phase == .handedOver {
@@ -276,8 +293,8 @@ struct ScheduleWorld {
         if launches[index] == 0 { cancelledBeforeSending.insert(index) }
         operation.record.outcome = AnyOutcome(error: isAnswer ? nil : RequestError(.cancelled, "cancelled"))
         if defect == .cancelStaysInLine, phase == .waiting(.slot) { return works.append(.finish(index)) }
-        let (isInNoQueue, change) = schedule.concluded(operation, in: phase)
-        if let change { perform(Schedule.Effects(transfer: change), index) }
+        let (isInNoQueue, cancels) = schedule.concluded(operation, in: phase)
+        perform(Schedule.Effects(cancels: cancels), index)
         if operation.record.phase == .finishing(wasExecuting: true) {
             works.append(.finish(index))
         } else if isInNoQueue {
