@@ -72,4 +72,28 @@ import Testing
         }
         Issue.record("not found")
     }
+
+    /// A paused transfer may fail while its operation waits for a slot, which must not restart it.
+    @Test func anAttemptThatEndsWhileItsOperationWaitsLeavesTheLine() {
+        let context = ExecutionContext(transport: .custom(StubServer().transport))
+        var world = ScheduleWorld(.init(queue: .own, events: []), context)
+        let ways: [(events: [Event], phase: OperationRecord.Phase)] = [
+            ([.enqueue(0), .perform(.prepare(0)), .perform(.queued(0)), .perform(.launch(0))], .running),
+            ([.suspend(0), .perform(.adjust(0))], .waiting(.owner)),
+            (
+                [
+                    .enqueue(1), .perform(.prepare(1)), .perform(.queued(1)), .perform(.launch(1)), .resume(0),
+                ], .waiting(.slot)
+            ),
+            ([.retry(0)], .deciding),
+            ([.succeed(1)], .deciding),
+            ([.perform(.complete(1)), .perform(.finish(1))], .deciding),
+            ([.perform(.decide(0))], .waiting(.time)),
+        ]
+        for (events, phase) in ways {
+            for event in events { world.handle(event) }
+            #expect(world.phase(of: 0) == phase, "after \(events)")
+        }
+        #expect(world.fault == nil && world.drain() == nil)
+    }
 }

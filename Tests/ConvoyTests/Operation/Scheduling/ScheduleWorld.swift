@@ -59,7 +59,6 @@ struct ScheduleWorld {
     enum Defect: CaseIterable, Sendable {
         case endKeepsSlot, cancelStaysInLine, lastDependencyIsForgotten, launchIsLost, waitKeepsSlot
         case suspendedIsLaunched, closeIsLost, nameIsKept, slotIsGivenTwice, wakeIsLost
-        case endStaysInLine
     }
 
     let setting: Setting
@@ -87,6 +86,8 @@ struct ScheduleWorld {
             return operation
         }
     }
+
+    func phase(of index: Int) -> OperationRecord.Phase { operations[index].record.phase }
 
     private func index(_ operation: AnyRequestOperation) -> Int? { operations.firstIndex { $0 === operation } }
 
@@ -162,12 +163,7 @@ struct ScheduleWorld {
             if schedule.bodyComplete(operations[index], attempt, commits: false) { works.append(.complete(index)) }
         case .retry(let index):
             let attempt = Int(operations[index].record.attempt)
-            if defect == .endStaysInLine, operations[index].record.phase == .waiting(.slot) {
-                operations[index].record.phase = .deciding
-                works.append(.decide(index))
-            } else if schedule.attemptEnded(operations[index], attempt) {
-                works.append(.decide(index))
-            }
+            if schedule.attemptEnded(operations[index], attempt) { works.append(.decide(index)) }
         case .perform(let work):
             works.remove(at: works.firstIndex(of: work) ?? 0)
             perform(work)
