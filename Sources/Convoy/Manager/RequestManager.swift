@@ -152,7 +152,7 @@ public final class RequestManager: Sendable {
 
     /// The operations that have not finished, or whose callbacks have not all returned, in the order of enqueueing.
     ///
-    /// - Complexity: O(*n* log *n*).
+    /// - Complexity: O(*n*).
     public var operations: [AnyRequestOperation] { scheduler.operations.map { $0.handedOut() } }
 
     /// Cancels every operation, batch and segmented download, and every event stream that waits to reconnect.
@@ -160,7 +160,7 @@ public final class RequestManager: Sendable {
     /// Operations that are enqueued later are not affected. A batch pulls no more requests from its source. The
     /// remaining requests fail with `.cancelled` and are not sent.
     ///
-    /// - Complexity: O(*n* log *n*) for *n* operations.
+    /// - Complexity: O(*n*) for *n* operations.
     public func cancelAll() { scheduler.cancelAll() }
 
     /// Cancels the operations that a predicate selects.
