@@ -23,6 +23,7 @@ struct WaitQueue {
 
     mutating func remove(_ operation: AnyRequestOperation) {
         let line = Int(operation.record.line)
+        guard lists.indices.contains(line) else { return }
         let (previous, next) = operation.record.neighbours
         if let previous {
             previous.takeUnretainedValue().record.neighbours.next = next
