@@ -383,7 +383,9 @@ extension OperationRecord {
     // call dispatches.
     mutating func beginDelivery(isEnd: Bool) -> Dispatch {
         if isEnd, case .finishing = phase { phase = .finished }
-        guard let outcome, hasOutcome, delivery.begin() else { return Dispatch() }
+        guard let outcome, hasOutcome, delivery.phase == .unsent else { return Dispatch() }
+        // The dispatch counts as one, so that the count cannot be zero before all handlers are dispatched.
+        (delivery.phase, delivery.runningHandlers) = (.sending, delivery.runningHandlers + 1)
         let notifiesEvents = isWatched && note(.finished(outcome.error))
         let notifiers = observers?.progress ?? []
         // A success reports its last progress before the handlers. The settled hooks are called after that report.
@@ -408,7 +410,7 @@ extension OperationRecord {
             if sent[index].place.isExecutor { executorHandlers += 1 }
         }
         // Handlers in place have returned by the time all other handlers are dispatched, so they are not counted.
-        delivery.handlersSent(sent.count { !$0.place.isHere })
+        if delivery.phase == .sending { delivery.runningHandlers += Int32(clamping: sent.count { !$0.place.isHere }) }
         return sent
     }
 
@@ -450,26 +452,14 @@ struct HandlerDelivery: Hashable, Sendable {
         case sentOff
     }
 
-    private(set) var runningHandlers: Int32 = 0
-    private(set) var phase = Phase.unsent
+    fileprivate(set) var runningHandlers: Int32 = 0
+    fileprivate(set) var phase = Phase.unsent
     private(set) var isSettled = false
     private(set) var hasNotifiedEnd = false
 
     var hasBegun: Bool { phase != .unsent }
 
     var isOver: Bool { isSettled && hasNotifiedEnd }
-
-    /// True for the first call, after which the handlers are called.
-    mutating func begin() -> Bool {
-        guard phase == .unsent else { return false }
-        // The dispatch counts as one, so that the count cannot be zero before all handlers are dispatched.
-        (phase, runningHandlers) = (.sending, runningHandlers + 1)
-        return true
-    }
-
-    mutating func handlersSent(_ count: Int) {
-        if phase == .sending { runningHandlers += Int32(clamping: count) }
-    }
 
     /// True once, when every handler has returned.
     mutating func handle(_ event: Event?, isEnd: Bool = false) -> Bool {

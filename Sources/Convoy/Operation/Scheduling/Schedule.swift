@@ -495,7 +495,8 @@ struct Schedule {
     /// True if the attempt is the current one; its body is then decoded.
     mutating func bodyComplete(_ operation: AnyRequestOperation, _ number: Int, commits: Bool) -> Bool {
         let isDecided = operation.record.phase == .deciding && operation.record.attempt == number
-        guard isDecided || attemptEnded(operation, number) else { return false }
+        guard isDecided || operation.record.currentAttempt == number else { return false }
+        if case .waiting(let wait) = operation.record.phase { _ = leave(operation, wait) }
         operation.record.phase = .completing(isCommitted: commits)
         return true
     }

@@ -38,14 +38,13 @@ final class Scheduler: Sendable {
         let (now, defaults) = (context.clock.now, operation.isPlain ? context.defaults : nil)
         let arrival = changing(at: now) { $0.arrive(operation, as: role, CompactInstant(now), preparing: defaults) }
         guard let arrival else { return refuseFinished(operation) }
-        perform(arrival, for: operation)
-        return nil
-    }
-
-    func perform(_ arrival: Schedule.Arrival, for operation: AnyRequestOperation) {
         if arrival.notifiesEvents { operation.notifyEvents() }
-        if let error = arrival.refusal { return operation.conclude(AnyOutcome(error: error)) }
-        perform(arrival.effects, for: operation)
+        if let error = arrival.refusal {
+            operation.conclude(AnyOutcome(error: error))
+        } else {
+            perform(arrival.effects, for: operation)
+        }
+        return nil
     }
 
     private func refuseFinished(_ operation: AnyRequestOperation) -> RequestError? {

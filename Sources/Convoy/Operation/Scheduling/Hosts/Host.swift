@@ -58,11 +58,6 @@ final class Host {
 
     var currentLimit: Int { limit?.current ?? fixedLimit }
 
-    /// For a started operation, for example a retry, the slots of operations that have not started do not count.
-    func hasRoom(hasBegun: Bool) -> Bool {
-        (hasBegun ? running - unstarted : running) < currentLimit && holds.isEmpty
-    }
-
     func holdWords(past deadline: ContinuousClock.Instant, now: ContinuousClock.Instant) -> String? {
         if let words = pacer?.words(past: deadline, now: now) { return "\(name) is sent \(words)" }
         guard let last = holds.last, last.until >= deadline else { return nil }
@@ -98,7 +93,9 @@ final class Host {
 
     /// The turn of a line's first operation; nil if the host has no room for it.
     func turn(_ line: Line) -> Turn? {
-        guard hasRoom(hasBegun: line === begun), let first = line.queue.first(prioritization) else { return nil }
+        // For a started operation, for example a retry, the slots of operations that have not started do not count.
+        let counted = line === begun ? running - unstarted : running
+        guard counted < currentLimit, holds.isEmpty, let first = line.queue.first(prioritization) else { return nil }
         let (index, order) = (first.record.line, first.record.order)
         let isNewestFirst = prioritization == .lifo && index % 3 != OperationRecord.Rank.returning.rawValue
         return Turn(line: index, order: isNewestFirst ? .max - order : order)

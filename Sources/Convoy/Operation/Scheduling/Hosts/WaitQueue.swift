@@ -100,20 +100,18 @@ struct Lines {
     private mutating func settle(_ line: Line, at start: Int) {
         var place = start
         while place > 0, line.turn < lines[(place - 1) / 2].turn {
-            put(lines[(place - 1) / 2], at: place)
+            lines[place] = lines[(place - 1) / 2]
+            lines[place].place = place
             place = (place - 1) / 2
         }
         while true {
             var child = 2 * place + 1
             if child + 1 < lines.count, lines[child + 1].turn < lines[child].turn { child += 1 }
             guard child < lines.count, lines[child].turn < line.turn else { break }
-            put(lines[child], at: place)
+            lines[place] = lines[child]
+            lines[place].place = place
             place = child
         }
-        put(line, at: place)
-    }
-
-    private mutating func put(_ line: Line, at place: Int) {
         lines[place] = line
         line.place = place
     }
