@@ -409,7 +409,7 @@ struct BatchState {
     var results: [Results] { keepsResults ? [source, added] : [] }
     var runningCount: Int { running.count - freeIndices.count }
 
-    /// The members whose progress nobody observes.
+    /// The members without an observer of their progress.
     var unread: [Running] { isWatched ? [] : running.compactMap { $0 } }
 
     mutating func beginSending() -> Sending? { isSending ? nil : nextSending() }

@@ -637,7 +637,6 @@ extension AnyRequestOperation {
                     self.context.taskControl.async(execute: transmit)
                 }
             case .success(.isThere(let file)):
-                self.withLock { $0.taskNotMade() }
                 self.finishUnsent(number, with: file, request)
             case .failure(let error):
                 if error.lacksDescriptors, self.putOff(number) { return }
@@ -1169,7 +1168,7 @@ extension AnyRequestOperation {
         // it.
         let timer = context.clock.wake(at: due) { self.queueAgain() }
         keep(.wait) { timer.cancel() }
-        // The timer is told only now, when the clock has it. It may have fired.
+        // The moment is stored after the clock has the timer. The timer may have fired already.
         withLock { if $0.phase == .waiting(.time) { $0.makeFollowUp().due = (due, reason) } }
     }
 

@@ -15,7 +15,7 @@ public enum DependencyPolicy: Sendable {
 // On Linux, Foundation keeps unretained pointers to dependents, and rescans every blocked operation on every event.
 // Here an edge costs O(1), and an operation is notified once, when its last dependency has finished. An edge between
 // two managers has its ends behind two locks, which are never held together: the dependent counts up before its entry
-// is made in the dependency, and whoever removes that entry counts down.
+// is made in the dependency, and the call that removes that entry counts down.
 final class DependencyEdges {
     struct Dependent: Sendable {
         // Weak: if there is no other reference to a dependent, no caller waits for its result.

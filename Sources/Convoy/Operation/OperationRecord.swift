@@ -294,8 +294,6 @@ extension OperationRecord {
         return isSuspended ? .keep : .resume
     }
 
-    mutating func taskNotMade() { if taskPhase == .launching { taskPhase = .none } }
-
     /// True if the task may have to be paused: changes during the first `resume()` have waited until now.
     mutating func taskResumed(_ number: Int) -> Bool {
         guard currentAttempt == number, case .settingOff(let runs) = taskPhase else { return false }
@@ -361,7 +359,8 @@ extension OperationRecord {
         var notifiers: [ProgressNotifier] = []
     }
 
-    /// What an operation that has finished, or whose last handler has returned, releases outside the lock.
+    /// The references of an operation that are released outside the lock, when it has finished or its last handler has
+    /// returned.
     struct Ending: ~Copyable, Sendable {
         let outcome: AnyOutcome?
         var settledHooks: [@Sendable (AnyOutcome) -> Void] = []

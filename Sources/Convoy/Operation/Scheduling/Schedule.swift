@@ -10,7 +10,7 @@ struct Schedule {
     var retryBudget: RetryBudgetState
     var coalescer = Coalescer()
     private(set) var exclusions: [String: Exclusion] = [:]
-    /// The operations that are enqueued, in the order of arrival.
+    /// The number of enqueued operations, and the ends of their list, in the order of arrival.
     private(set) var count = 0
     private var ends: (first: Unmanaged<AnyRequestOperation>?, last: Unmanaged<AnyRequestOperation>?)
     /// Whether a thread is starting operations; that thread checks once more before it stops.
@@ -49,7 +49,7 @@ struct Schedule {
         queues = HostQueues(limits: hosts, prioritization, rate: rate)
     }
 
-    /// What to do for an operation once the lock is released; empty after a late or repeated event.
+    /// The actions for an operation after the lock is released; empty for a late or repeated event.
     struct Effects: Sendable {
         /// Build and check the request and ask the cache, then call ``Schedule/prepared(_:hasAnswer:)``.
         var prepares = false
@@ -113,8 +113,7 @@ struct Schedule {
         preparing defaults: RequestDefaults? = nil
     ) -> Arrival? {
         guard !operation.record.isEnqueued, operation.record.isWaitingToStart else { return nil }
-        list(operation, role, now)
-        var arrival = Arrival(notifiesEvents: !operation.record.delivery.hasBegun && operation.record.note(.queued))
+        var arrival = Arrival(notifiesEvents: list(operation, role, now))
         let entersAtOnce = queueKind == .callers && role == .caller
         guard operation.record.phase != .ended else {
             (arrival.effects.enters, arrival.effects.starts) = (entersAtOnce, !entersAtOnce)
@@ -145,13 +144,14 @@ struct Schedule {
 
     /// An operation that was started without being enqueued.
     mutating func adopt(_ operation: AnyRequestOperation, _ now: CompactInstant) -> Arrival {
-        list(operation, .caller, now)
-        return Arrival(
-            effects: Effects(isRefused: isShutDown),
-            notifiesEvents: !operation.record.delivery.hasBegun && operation.record.note(.queued))
+        let notifiesEvents = list(operation, .caller, now)
+        return Arrival(effects: Effects(isRefused: isShutDown), notifiesEvents: notifiesEvents)
     }
 
-    private mutating func list(_ operation: AnyRequestOperation, _ role: OperationRecord.Role, _ now: CompactInstant) {
+    /// Returns whether the caller sends the event that the operation was queued.
+    private mutating func list(
+        _ operation: AnyRequestOperation, _ role: OperationRecord.Role, _ now: CompactInstant
+    ) -> Bool {
         let link = Unmanaged.passRetained(operation)
         (operation.record.isEnqueued, operation.record.role) = (true, role)
         operation.record.listed = (ends.last, nil)
@@ -161,6 +161,7 @@ struct Schedule {
         let queued = operation.record.execution?.timings.startedMoment ?? now
         operation.record.queuedMoment = queued
         operation.record.execution?.timings.queuedMoment = queued
+        return !operation.record.delivery.hasBegun && operation.record.note(.queued)
     }
 
     // The operation has an outcome. If it has begun, it keeps its slot until it has finished. True if it has not begun
@@ -336,8 +337,9 @@ struct Schedule {
         guard operation.record.isPending else { return .none }
         if operation.record.unfinished > 0, phase != .handedOver { return .isBlocked }
         let isAnswered = hasAnswer || operation.record.followUp?.sharedAnswer != nil
-        var arrival = Arrival(freesSlot: operation.record.hasSlot)
-        if isAnswered || operation.isGroup { arrival.effects.cancels = leaveForStart(operation) }
+        let hadSlot = operation.record.hasSlot
+        var (arrival, cancels): (Arrival, RequestOperation<Data>?) = (Arrival(), nil)
+        if isAnswered || operation.isGroup { cancels = leaveForStart(operation) }
         operation.record.attempt = 1
         operation.record.timings.startedMoment = now
         if !operation.record.isEnqueued, operation.isAdopted, queueKind != .none {
@@ -347,15 +349,14 @@ struct Schedule {
         if operation.isGroup {
             operation.record.phase = .running
         } else if isAnswered || operation.record.hasSlot && begins(operation) {
-            arrival.freesSlot = isAnswered && arrival.freesSlot
-            let cancels = arrival.effects.cancels
             arrival.effects = run(operation)
-            arrival.effects.cancels = cancels
         } else if phase != .waiting(.transfer), phase != .preparing {
-            arrival.effects.cancels = leaveForStart(operation)
+            cancels = leaveForStart(operation)
             operation.record.phase = .preparing
             arrival.effects.prepares = true
         }
+        arrival.effects.cancels = cancels
+        arrival.freesSlot = hadSlot && !operation.record.hasSlot
         return .begins(arrival)
     }
 
@@ -495,8 +496,7 @@ struct Schedule {
     /// True if the attempt is the current one; its body is then decoded.
     mutating func bodyComplete(_ operation: AnyRequestOperation, _ number: Int, commits: Bool) -> Bool {
         let isDecided = operation.record.phase == .deciding && operation.record.attempt == number
-        guard isDecided || operation.record.currentAttempt == number else { return false }
-        if case .waiting(let wait) = operation.record.phase { _ = leave(operation, wait) }
+        guard isDecided || attemptEnded(operation, number) else { return false }
         operation.record.phase = .completing(isCommitted: commits)
         return true
     }

@@ -4,7 +4,7 @@ import Foundation
 
 /// A schedule and a few operations, with everything around them: code outside the lock, operation queues, tasks.
 ///
-/// What outside code has yet to do is a list, so that a test can do it in any order.
+/// The work of outside code is kept in a list, so that a test can perform it in any order.
 struct ScheduleWorld {
     struct Setting: Sendable, CustomStringConvertible {
         var queue: Schedule.QueueKind
