@@ -51,7 +51,7 @@ public final class Batch<Output: Sendable>: Sendable {
     /// - Parameter interval: the minimum time between two values of a reader, on
     ///   ``RequestManager/Configuration/clock``. The last value is not delayed.
     public func progress(every interval: Duration) -> Broadcast<BatchProgress> {
-        broadcast(BroadcastPace(interval, run.scheduler.context.clock))
+        broadcast(BroadcastPace(interval, run.scheduler.clock))
     }
 
     private func broadcast(_ pace: BroadcastPace? = nil) -> Broadcast<BatchProgress> {
@@ -140,14 +140,16 @@ extension Batch: TypedDependency {
     ///
     /// - Parameter name: the operation's name in messages and logs.
     public func operation(named name: String = "a batch") -> GroupOperation<[Result]> {
-        let operation = GroupOperation(named: name, run.scheduler, isAdopted: false) { _ in
+        let operation = GroupOperation(named: name, run.scheduler) { _ in
             await withTaskCancellationHandler {
                 await self.results
             } onCancel: {
                 // This closure runs under the task's own lock, and cancelling runs code that must not run under a lock.
-                self.run.scheduler.context.taskControl.async { self.cancel() }
+                self.run.scheduler.taskControl.async { self.cancel() }
             }
         }
+        // The manager does not list it, as it lists the members.
+        operation.withLock { $0.role = .member }
         operation.start()
         return operation
     }
@@ -292,7 +294,7 @@ final class BatchRun: Producer {
     var currentProgress: BatchProgress {
         let unread = state.withLock { $0.unread }
         let transfers = unread.map { ($0.member, $0.operation?.progress ?? TransferProgress()) }
-        let now = scheduler.context.clock.now
+        let now = scheduler.clock.now
         return state.withLock { state in
             for (member, transfer) in transfers { state.move(member, transfer, at: nil) }
             return state.progress(at: now)
@@ -314,7 +316,7 @@ final class BatchRun: Producer {
     }
 
     private func moved(_ member: BatchMember, _ transfer: TransferProgress) {
-        let now = scheduler.context.clock.now
+        let now = scheduler.clock.now
         send(
             state.withLock { state in
                 state.move(member, transfer, at: now)

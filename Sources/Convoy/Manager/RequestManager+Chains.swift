@@ -120,7 +120,7 @@ extension RequestManager {
         _ edges: [(operation: AnyRequestOperation, policy: DependencyPolicy)],
         _ makeRequest: @escaping @Sendable () throws -> Request<Output>
     ) -> RequestOperation<Output> {
-        let encoder = scheduler.context.defaults.encoder
+        let encoder = scheduler.defaults.encoder
         let build: @Sendable () throws -> RequestPlan = {
             let request = try makeRequest()
             let inherits = request.core.policyBox?.policies.inheritsDeadline == true
@@ -132,7 +132,7 @@ extension RequestManager {
             edges.first?.operation.linkLabel(others: edges.count - 1)
             ?? LinkLabel(root: RequestSummary(text: "no operation"), others: 0)
         let operation = RequestOperation<Output>(
-            requestPlan: RequestPlan(link: label, build: build), context: scheduler.context, scheduler)
+            requestPlan: RequestPlan(link: label, build: build), scheduler: scheduler)
         for (dependency, policy) in edges { operation.addDependency(dependency, onFailure: policy) }
         return operation
     }

@@ -209,9 +209,10 @@ extension RequestManager.Configuration {
     }
 }
 
-extension ExecutionContext {
+extension Scheduler {
     convenience init(
-        _ configuration: RequestManager.Configuration, _ schedule: @autoclosure () -> Schedule = Schedule()
+        _ configuration: RequestManager.Configuration, queue: OperationQueue? = nil, ownQueue: ManagerQueue? = nil,
+        schedule: (Bool) -> Schedule = { _ in Schedule() }
     ) {
         var (transport, defect) = (configuration.transport, nil as String?)
         if configuration.waitsForConnectivity, let waiting = transport.waitingForConnectivity {
@@ -225,6 +226,7 @@ extension ExecutionContext {
             monitors: configuration.monitors, redirects: configuration.redirects, retries: configuration.retries,
             interceptors: configuration.interceptors, cookies: configuration.cookies, cache: configuration.cache,
             clock: configuration.clock, maxBytesPerSecond: configuration.maxBytesPerSecond,
-            samplesHosts: configuration.limits.isSampled, unit: configuration.jitter, schedule: schedule())
+            samplesHosts: configuration.limits.isSampled, unit: configuration.jitter, queue: queue, ownQueue: ownQueue,
+            schedule: schedule)
     }
 }

@@ -59,7 +59,7 @@ extension RequestManager {
     /// - Throws: the error with which the request failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
-        if let cache = scheduler.context.cache { return try await scheduler.send(request, asking: cache) }
+        if let cache = scheduler.cache { return try await scheduler.send(request, asking: cache) }
         let operation = RequestOperation(request, of: scheduler, isInternal: true)
         // A cancelled task sends nothing. Without this check, the transport could respond before the cancellation
         // takes effect, and a loop of the caller might never see the cancellation.

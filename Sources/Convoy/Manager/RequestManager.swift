@@ -54,13 +54,7 @@ public final class RequestManager: Sendable {
     /// slot for it. Put your own operations that work inside `main()` into your own queue.
     public convenience init(configuration: Configuration = Configuration()) {
         let queue = ManagerQueue()
-        queue.name = "convoy.manager"
-        // Starting is brief, so one operation at a time is enough. A serial queue gets a thread when it needs one. A
-        // concurrent queue would wait for one of the threads that such queues share, one for each core. Other code may
-        // block all of these.
-        let startQueue = DispatchQueue(label: "convoy.manager")
-        queue.underlyingQueue = startQueue
-        self.init(queue: queue, ownQueue: queue, startQueue: startQueue, configuration: configuration)
+        self.init(queue: queue, ownQueue: queue, configuration)
     }
 
     /// Makes a manager for your own queue.
@@ -69,25 +63,18 @@ public final class RequestManager: Sendable {
     /// the differences in <doc:OperationQueues>. If the queue has a limit, a request counts towards the limit from its
     /// start until it finishes. This includes the time in which the request waits for its host or for a retry.
     public convenience init(queue: OperationQueue, configuration: Configuration = Configuration()) {
-        self.init(
-            queue: queue, ownQueue: nil, startQueue: DispatchQueue(label: "convoy.manager"),
-            configuration: configuration)
+        self.init(queue: queue, ownQueue: nil, configuration)
     }
 
-    private init(
-        queue: OperationQueue, ownQueue: ManagerQueue?, startQueue: DispatchQueue, configuration: Configuration
-    ) {
-        self.queue = queue
-        self.configuration = configuration
-        scheduler = Scheduler(
-            queue: queue, ownQueue: ownQueue, startQueue: startQueue,
-            context: ExecutionContext(
-                configuration,
-                Schedule(
-                    limit: min(configuration.maxConcurrentOperationCount, Self.descriptorSlots),
-                    hosts: configuration.limits, configuration.prioritization, rate: configuration.requestRate,
-                    retryBudget: RetryBudgetState(configuration.retryBudget),
-                    queue: ownQueue == nil ? .callers : .own)))
+    private init(queue: OperationQueue, ownQueue: ManagerQueue?, _ configuration: Configuration) {
+        (self.queue, self.configuration) = (queue, configuration)
+        scheduler = Scheduler(configuration, queue: queue, ownQueue: ownQueue) { isReentrant in
+            Schedule(
+                limit: min(configuration.maxConcurrentOperationCount, Self.descriptorSlots),
+                hosts: configuration.limits, configuration.prioritization, rate: configuration.requestRate,
+                retryBudget: RetryBudgetState(configuration.retryBudget), queue: ownQueue == nil ? .callers : .own,
+                isReentrant: isReentrant)
+        }
     }
 
     /// A request may need two descriptors, for its connection and for its file.
@@ -133,8 +120,8 @@ public final class RequestManager: Sendable {
     /// - Thread: any.
     /// - Complexity: O(*n* log *n*) for *n* paused transfers.
     public var maxBytesPerSecond: Int64? {
-        get { scheduler.context.rateLimit.bytesPerSecond }
-        set { scheduler.context.rateLimit.bytesPerSecond = newValue }
+        get { scheduler.rateLimit.bytesPerSecond }
+        set { scheduler.rateLimit.bytesPerSecond = newValue }
     }
 
     /// Whether the manager is suspended.
@@ -186,9 +173,9 @@ public final class RequestManager: Sendable {
     /// finish operations that the queue already contains, because the queue must start them first.
     public func drain() async {
         await scheduler.drain()
-        guard !scheduler.context.monitors.isEmpty, !Task.isCancelled else { return }
+        guard !scheduler.monitors.isEmpty, !Task.isCancelled else { return }
         await withCheckedContinuation { continuation in
-            scheduler.context.monitorQueue.async { continuation.resume() }
+            scheduler.monitorQueue.async { continuation.resume() }
         }
     }
 

@@ -177,7 +177,7 @@ public final class SegmentedDownload: Sendable {
 
     private func prepared() throws(RequestError) -> PreparedRequest { try request.core.prepared(defaults) }
 
-    private var defaults: RequestDefaults { manager.scheduler.context.defaults }
+    private var defaults: RequestDefaults { manager.scheduler.defaults }
 
     private var defect: String? {
         if let defect = request.defect ?? plan.defect { return defect }

@@ -17,7 +17,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     // @unchecked: `Operation` forces it. `record` is used under the lock of the manager, or in `deinit`. `quality` is
     // atomic. The rest is constant.
 
-    let context: ExecutionContext
+    let scheduler: Scheduler
     let mayIntercept: Bool
     let mayHaveDeadline: Bool
     /// Whether the library made the operation for its own use, so that the manager may start it without a queue.
@@ -31,23 +31,20 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     // `@exclusivity(unchecked)` is safe, because the lock of the manager excludes other accesses. Only `withLock` and
     // `Schedule` use the record.
     @exclusivity(unchecked) final var record: OperationRecord
-    /// The manager's scheduler; nil if the operation has no manager.
-    let scheduler: Scheduler?
-    /// Whether the manager schedules the operation from its start on, if it was not enqueued.
-    let isAdopted: Bool
 
     init(
-        requestPlan: RequestPlan, context: ExecutionContext, _ scheduler: Scheduler? = nil, isAdopted: Bool = true,
-        isInternal: Bool = false, isMonitored: Bool = true, handlers: [FinishHandler] = []
+        requestPlan: RequestPlan, scheduler: Scheduler, isInternal: Bool = false, isMonitored: Bool = true,
+        handlers: [FinishHandler] = []
     ) {
-        (self.context, self.scheduler, self.isInternal, self.isAdopted) = (context, scheduler, isInternal, isAdopted)
+        (self.scheduler, self.isInternal) = (scheduler, isInternal)
         let (isLink, isGroup) = (requestPlan.build != nil, requestPlan.isGroup)
         (self.isLink, self.isGroup) = (isLink, isGroup)
         // `asksInterceptors` receives the box rather than its policies, which are large and would be copied.
         let box = requestPlan.request.policyBox
         let sends = !isLink && !isGroup
-        let intercepts = (box != nil || !context.interceptors.isEmpty) && context.asksInterceptors(box)
-        let deadline = box?.policies.deadline ?? context.defaults.deadline
+        let intercepts =
+            (box != nil || !scheduler.interceptors.isEmpty) && scheduler.asksInterceptors(box)
+        let deadline = box?.policies.deadline ?? scheduler.defaults.deadline
         let hasDeadline = deadline != nil || box?.policies.inheritedDeadline != nil
         let mayWait =
             switch requestPlan.request.body {
@@ -59,7 +56,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             sends && !intercepts && !hasDeadline && box?.policies.isCoalesced != true && !mayWait
             && box?.policies.exclusion == nil
         record = OperationRecord(
-            requestPlan: requestPlan, isMonitored: isMonitored && !context.monitors.isEmpty, isInternal: isInternal,
+            requestPlan: requestPlan, isMonitored: isMonitored && !scheduler.monitors.isEmpty,
+            isInternal: isInternal,
             handlers: handlers)
         quality = Atomic(Int8(truncatingIfNeeded: (box?.policies.qualityOfService ?? .default).rawValue))
         super.init()
@@ -74,7 +72,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     final func withLock<Result: Sendable & ~Copyable, Failure: Error>(
         _ body: (inout OperationRecord) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        try context.schedule.withLock { _ throws(Failure) in try body(&record) }
+        try scheduler.schedule.withLock { _ throws(Failure) in try body(&record) }
     }
 
     /// Changes the schedule and the record, then starts the operations that may start.
@@ -82,20 +80,32 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     func schedule<Result: Sendable & ~Copyable>(
         at now: ContinuousClock.Instant? = nil, _ change: (inout Schedule) -> Result
     ) -> Result {
-        if let scheduler { scheduler.changing(at: now, change) } else { context.schedule.withLock(change) }
+        scheduler.changing(at: now, change)
     }
 
-    func perform(_ effects: Schedule.Effects) {
-        if effects.launches { launchWithoutBlocking() }
-        if effects.adjusts { adjustTask() }
-        if let scheduler {
-            scheduler.perform(effects, for: self)
-        } else if effects.prepares, prepare() {
-            perform(context.schedule.withLock { $0.prepared(self) })
+    func perform(_ step: Schedule.Step?) {
+        switch step {
+        case nil: break
+        case .prepare: scheduler.prepare(self)
+        case .enter: scheduler.enter(self)
+        case .start: start()
+        case .startElsewhere: scheduler.taskControl.async { self.start() }
+        case .refuseStart:
+            conclude(
+                .invalidRequest, "nothing was sent: it was started before its dependencies had finished",
+                onlyBeforeStart: true)
+            start()
+        case .refuse: conclude(.managerShutDown, Scheduler.shutDownReason)
+        case .fail(let error): conclude(AnyOutcome(error: error))
+        case .begin: begin()
+        case .launch: launchWithoutBlocking()
+        case .send: send(1)
+        case .adjust: adjustTask()
+        case .finish: finish(wasExecuting: false)
         }
     }
 
-    var pausesInPlace: Bool { context.pausesInPlace }
+    var pausesInPlace: Bool { scheduler.pausesInPlace }
 
     deinit {
         // Links of a chain that never ran retain each other by dependencies and builders. They are released one by
@@ -179,26 +189,11 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// - Thread: any. The transfer and the callbacks run elsewhere.
     public final override func start() {
         // The cached response may have become stale while the operation waited.
-        let exchange = context.cache == nil ? nil : withLock { $0.followUp?.cacheExchange }
-        let hasAnswer = exchange?.stillAnswers == true
-        var beginning = claimStart(hasAnswer: hasAnswer)
-        if case .isBlocked = beginning {
-            conclude(
-                .invalidRequest, "nothing was sent: it was started before its dependencies had finished",
-                onlyBeforeStart: true)
-            beginning = claimStart(hasAnswer: hasAnswer)
-        }
-        switch beginning {
-        case .none, .isBlocked: break
-        case .finishes: finish(wasExecuting: false)
-        case .begins(let arrival):
-            if mayHaveDeadline { armDeadline() }
-            if arrival.notifiesEvents { notifyEvents() }
-            if arrival.effects.isRefused { return perform(arrival.effects) }
-            if isGroup { begin() }
-            if arrival.freesSlot { scheduler?.pump() }
-            perform(arrival.effects)
-        }
+        let exchange = scheduler.cache == nil ? nil : withLock { $0.followUp?.cacheExchange }
+        let (step, begins, notifiesEvents) = claimStart(hasAnswer: exchange?.stillAnswers == true)
+        if begins, mayHaveDeadline { armDeadline() }
+        if notifiesEvents { notifyEvents() }
+        perform(step)
     }
 
     /// A group or a barrier has been started.
@@ -220,7 +215,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override func cancel() {
         // If no queue has read `isReady`, the operation is in no queue.
         let mayBeInQueue = withLock { $0.wasAskedReadiness && $0.outcome == nil }
-        if mayBeInQueue, let scheduler { scheduler.withholdSlots(for: self) { cancelNow() } } else { cancelNow() }
+        if mayBeInQueue { scheduler.withholdSlots(for: self) { cancelNow() } } else { cancelNow() }
     }
 
     private func cancelNow() {
@@ -250,7 +245,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final func cancel(keepingPart keepsPart: Bool) {
         let (core, prepared) = withLock { ($0.requestPlan?.core, $0.prepared) }
         guard !keepsPart, let core, core.destination.isFile,
-            let url = prepared?.url ?? (try? core.prepared(context.defaults))?.url
+            let url = prepared?.url ?? (try? core.prepared(scheduler.defaults))?.url
         else { return cancel() }
         let (download, isNew) = withLock { state -> (Download?, Bool) in
             guard state.outcome == nil else { return (nil, false) }
@@ -268,9 +263,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override var queuePriority: Operation.QueuePriority {
         get { withLock { $0.priority } }
         set {
-            let effects = schedule { $0.setPriority(newValue, of: self) }
+            schedule { $0.setPriority(newValue, of: self) }
             super.queuePriority = newValue
-            perform(effects)
         }
     }
 
@@ -443,7 +437,7 @@ extension AnyRequestOperation {
     var label: String {
         let (caption, error) = withLock { ($0.caption, $0.outcome?.error) }
         // A finished operation that sent nothing may have neither a request nor a plan. Its error names the request.
-        return name?.oneLine ?? caption.summary?.resolved(context.defaults.resolved).description
+        return name?.oneLine ?? caption.summary?.resolved(scheduler.defaults.resolved).description
             ?? caption.link?.description ?? error?.request ?? "a request not built yet"
     }
 
@@ -488,17 +482,17 @@ extension AnyRequestOperation {
         return record.handover == .none && !isObserved && !record.usesDisk && record.edges == nil
     }
 
-    private func claimStart(hasAnswer: Bool) -> Schedule.Beginning {
-        let now = CompactInstant(context.clock.now)
+    private func claimStart(hasAnswer: Bool) -> (step: Schedule.Step?, begins: Bool, notifiesEvents: Bool) {
+        let now = scheduler.clock.now
         var isObserved = false
-        let beginning = notifying([.isExecuting]) {
-            context.schedule.withLock { schedule in
-                let beginning = schedule.start(self, now, hasAnswer: hasAnswer)
+        let start = notifying([.isExecuting]) {
+            schedule(at: now) { schedule in
+                let start = schedule.start(self, CompactInstant(now), hasAnswer: hasAnswer)
                 // The value of `isExecuting` has changed only if the operation begins.
-                guard case .begins = beginning else { return (beginning, OperationRecord.NotificationTargets.none) }
+                guard start.begins else { return (start, OperationRecord.NotificationTargets.none) }
                 isObserved = record.isObserved
                 if isObserved { record.registry?.value.startNotification = .isRunning }
-                return (beginning, record.notificationTargets)
+                return (start, record.notificationTargets)
             }
         }
         let endFollows =
@@ -508,7 +502,7 @@ extension AnyRequestOperation {
                 return record.registry?.value.startNotification == .endFollows
             }
         if endFollows { finish(wasExecuting: true) }
-        return beginning
+        return start
     }
 
     func handOver(_ add: (AnyRequestOperation) -> Void) -> Bool {
@@ -525,14 +519,14 @@ extension AnyRequestOperation {
         }
         // If `start()` was called during the handover, the operation starts here, provided that this is fast. Otherwise
         // another thread starts it, because the current thread may be a transport's.
-        if startsNow, context.transport.isReentrant, context.schedule.withLock({ _ in startsInline }) {
+        if startsNow, scheduler.transport.isReentrant, scheduler.schedule.withLock({ _ in startsInline }) {
             start()
         } else if startsNow {
-            context.taskControl.async { self.start() }
+            scheduler.taskControl.async { self.start() }
         }
         // The queue may have stored an old value of `isReady` after the change was notified. So notify once more, on
         // another thread, because the current thread may be a transport's.
-        if wasUnready { context.taskControl.async { self.notifyReadiness() } }
+        if wasUnready { scheduler.taskControl.async { self.notifyReadiness() } }
         return true
     }
 
@@ -548,7 +542,7 @@ extension AnyRequestOperation {
                 }
             }
             guard let core = requestPlan.core else { return false }
-            let prepared = try core.prepared(context.defaults)
+            let prepared = try core.prepared(scheduler.defaults)
             if isLink { takePolicies(of: core) }
             let replaced = withLock { record -> RequestPlan? in
                 guard let replaced = record.requestPlan else { return nil }
@@ -565,7 +559,7 @@ extension AnyRequestOperation {
 
     private func takePolicies(of core: RequestCore) {
         let box = core.policyBox
-        if box != nil || context.defaults.deadline != nil { armDeadline(of: box?.policies) }
+        if box != nil || scheduler.defaults.deadline != nil { armDeadline(of: box?.policies) }
         if let quality = box?.policies.qualityOfService, qualityOfService == .default { qualityOfService = quality }
         if let given = core.name, name == nil { name = given }
         if core.priority != .normal, !withLock({ $0.hasOwnPriority }) { queuePriority = core.priority }
@@ -574,8 +568,8 @@ extension AnyRequestOperation {
     // The current thread may belong to a ``Transport`` or to a caller of ``resume()``. It must not wait for a disk or
     // run a ``RequestInterceptor``. A transport that is not reentrant cannot make a task on its own thread.
     func launchWithoutBlocking() {
-        if isPlain && context.transport.isReentrant { return launch() }
-        if withLock({ $0.usesDisk }) || asksInterceptors || !context.transport.isReentrant {
+        if isPlain && scheduler.transport.isReentrant { return launch() }
+        if withLock({ $0.usesDisk }) || asksInterceptors || !scheduler.transport.isReentrant {
             onExecutor { self.launch() }
         } else {
             launch()
@@ -605,7 +599,7 @@ extension AnyRequestOperation {
 
     func send(_ number: Int) {
         // Interceptors are asked first, on the serial executor.
-        let now = CompactInstant(context.clock.now)
+        let now = CompactInstant(scheduler.clock.now)
         let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = withLock { record in
             guard let plan = record.requestPlan, let request = record.followUp?.adapted ?? record.nextRequest,
                 record.claimLaunch(number, pausesInPlace: pausesInPlace)
@@ -619,22 +613,22 @@ extension AnyRequestOperation {
         }
         guard let (asked, plan, download, asksForWhole) = given else { return rest() }
         var request = asked
-        context.cookies?.add(to: &request)
+        scheduler.cookies?.add(to: &request)
         guard let download else { return transmit(request, number, plan, at: now) }
         // The rest runs on the download's own serial executor, because opening and reading files may be slow.
         download.begin(request, asksForWhole: asksForWhole) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
                 let transmit: @Sendable () -> Void = {
-                    let now = CompactInstant(self.context.clock.now)
+                    let now = CompactInstant(self.scheduler.clock.now)
                     self.transmit(request, number, plan, at: now, into: download, continuing: point)
                 }
                 // A transport that makes tasks on its own queue may block there until an earlier attempt has finished
                 // writing. So the queue `taskControl` makes the task.
-                if self.context.transport.isReentrant, self.pausesInPlace {
+                if self.scheduler.transport.isReentrant, self.pausesInPlace {
                     transmit()
                 } else {
-                    self.context.taskControl.async(execute: transmit)
+                    self.scheduler.taskControl.async(execute: transmit)
                 }
             case .success(.isThere(let file)):
                 self.finishUnsent(number, with: file, request)
@@ -657,13 +651,13 @@ extension AnyRequestOperation {
         into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil,
         through found: (exchange: (any CacheExchange)?, hasSlot: Bool)? = nil
     ) {
-        if found == nil, context.cache != nil {
+        if found == nil, scheduler.cache != nil {
             let send = { @Sendable (exchange: (any CacheExchange)?, hasSlot: Bool) in
                 self.transmit(
                     request, number, plan, at: now, into: download, continuing: point, through: (exchange, hasSlot))
             }
             let exchange = withLock { $0.followUp?.cacheExchange }
-            guard exchange == nil, let scheduler else { return send(exchange, false) }
+            guard exchange == nil else { return send(exchange, false) }
             return scheduler.lookUp(request, for: self) { send($0, true) }
         }
         let exchange = found?.exchange
@@ -675,12 +669,12 @@ extension AnyRequestOperation {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
             if !pausesInPlace, let defect = attempt.rateLimitDefect { throw defect }
             if let exchange {
-                let network = CacheNetwork(context, hasSlot: found?.hasSlot ?? true)
+                let network = CacheNetwork(scheduler, hasSlot: found?.hasSlot ?? true)
                 task = try exchange.makeTransfer(for: request, client: attempt, over: network)
-            } else if let direct = context.directTransport {
+            } else if let direct = scheduler.directTransport {
                 task = try direct.makeTransfer(for: request, client: attempt)
             } else {
-                task = try context.transport.makeTask(for: request, client: attempt)
+                task = try scheduler.transport.makeTask(for: request, client: attempt)
             }
         } catch {
             let error = error.blamed(on: lastRecord, for: request)
@@ -696,7 +690,7 @@ extension AnyRequestOperation {
         }
         guard made != .drop else {
             attempt.close()
-            return context.taskControl.async {
+            return scheduler.taskControl.async {
                 task.cancel()
                 self.rest()
             }
@@ -710,14 +704,14 @@ extension AnyRequestOperation {
 
 extension AnyRequestOperation {
     var asksInterceptors: Bool {
-        isLink ? context.asksInterceptors(policyBox) : mayIntercept
+        isLink ? scheduler.asksInterceptors(policyBox) : mayIntercept
     }
 
     var policyBox: RequestCore.PolicyBox? { withLock { $0.requestPlan?.request.policyBox } }
 
     func interceptors(_ box: RequestCore.PolicyBox?) -> [any RequestInterceptor] {
-        guard let policies = box?.policies else { return context.interceptors }
-        return (policies.usesManagerInterceptors ? context.interceptors : []) + policies.interceptors
+        guard let policies = box?.policies else { return scheduler.interceptors }
+        return (policies.usesManagerInterceptors ? scheduler.interceptors : []) + policies.interceptors
     }
 
     // False if an interceptor declares the request outdated. After ten outdated requests of the operation, the result
@@ -776,7 +770,7 @@ extension AnyRequestOperation {
         let given = schedule { schedule -> (AttemptContext, PreparedRequest)? in
             guard let original = record.prepared, let request = record.nextRequest else { return nil }
             if isUnsent {
-                guard schedule.putOff(self, number, until: .interceptor, isUnsent: true) else { return nil }
+                guard schedule.putOff(self, number, until: .interceptor) else { return nil }
             } else {
                 guard record.phase == .deciding, record.attempt == number else { return nil }
                 schedule.queues.release(self)
@@ -844,8 +838,8 @@ extension AnyRequestOperation {
         _ metrics: CopyOnWrite<TransferMetrics>?,
         commits: Bool = false, isSent: Bool = true
     ) -> OperationRecord.Completion? {
-        let now = CompactInstant(context.clock.now)
-        return context.schedule.withLock { schedule in
+        let now = CompactInstant(scheduler.clock.now)
+        return scheduler.schedule.withLock { schedule in
             guard let requestPlan = record.requestPlan, schedule.bodyComplete(self, number, commits: commits) else {
                 return nil
             }
@@ -891,10 +885,10 @@ extension AnyRequestOperation {
     private func outcome(of body: ReceivedBody, _ completion: OperationRecord.Completion) -> AnyOutcome {
         let exchange = completion.exchange
         var body = body
-        body.decoder = context.defaults.decoder
+        body.decoder = scheduler.defaults.decoder
         do {
             let outcome = try completion.requestPlan.respond(body, exchange)
-            guard context.keptBodyBytes > 0, let data = body.storedData, data.count <= context.keptBodyBytes else {
+            guard scheduler.keptBodyBytes > 0, let data = body.storedData, data.count <= scheduler.keptBodyBytes else {
                 return outcome
             }
             return outcome.keeping(data)
@@ -915,7 +909,7 @@ extension AnyRequestOperation {
             withLock({ $0.outcome == nil })
         else { return error }
         do {
-            let failure = try decode(ReceivedBody(storedData: body, decoder: context.defaults.decoder), head)
+            let failure = try decode(ReceivedBody(storedData: body, decoder: scheduler.defaults.decoder), head)
             // The server may have chosen this text, so its length is limited.
             let words = (failure as? any LocalizedError)?.errorDescription.map { ": \(String($0.prefix(300)).oneLine)" }
             return error.refused(words ?? "", failure)
@@ -929,7 +923,7 @@ extension AnyRequestOperation {
     /// What an archive records of a finished operation; nil if it has shared another operation's transfer.
     package var finishedTransfer: (attempts: [AttemptRecord], body: Data?, clock: any RequestClock)? {
         let (outcome, isShared) = withLock { ($0.outcome, $0.followUp?.isShared == true) }
-        return isShared ? nil : outcome.map { ($0.attempts, $0.body, context.clock) }
+        return isShared ? nil : outcome.map { ($0.attempts, $0.body, scheduler.clock) }
     }
 
     package var sentRequests: [PreparedRequest] {
@@ -946,7 +940,7 @@ extension AnyRequestOperation {
             || head.statusCode == 417 && request.headerFields.contains("Expect")
     }
 
-    private var redirectPolicy: RedirectPolicy { policyBox?.policies.redirects ?? context.redirects }
+    private var redirectPolicy: RedirectPolicy { policyBox?.policies.redirects ?? scheduler.redirects }
 
     func attemptEnded(_ ending: AttemptEnding) {
         let attempt = ending.attempt
@@ -1010,7 +1004,7 @@ extension AnyRequestOperation {
     }
 
     private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
-        let policy = policyBox?.policies.retries ?? context.retries
+        let policy = policyBox?.policies.retries ?? scheduler.retries
         let (base, retryCount, deadline) = withLock { state in
             if let followUp = state.followUp, ending.resumableBytes > followUp.resumableBytes,
                 state.nextRequest?.canBeContinued == true
@@ -1036,14 +1030,15 @@ extension AnyRequestOperation {
             return true
         }
         // The policy's delay is added to `Retry-After`, so the retry waits longer than new requests to the host.
-        let delay = policy.delay(beforeRetry: retryCount + 1, unit: context.unit()) + (asked?.time ?? .zero)
+        let delay =
+            policy.delay(beforeRetry: retryCount + 1, unit: scheduler.unit()) + (asked?.time ?? .zero)
         if let deadline, ending.ended + delay >= deadline {
             let asked = asked.map { " \($0.reason.wordsForItself)," } ?? ""
             let told = error.noting("another attempt, in \(delay.words),\(asked) would be after its deadline")
             letStand(ending, telling: told)
             return true
         }
-        if scheduler?.takeFromRetryBudget() == false { return false }
+        if !scheduler.takeFromRetryBudget() { return false }
         again(ending, .retry(after: delay), asked: asked?.reason) { $0.retryCount += 1 }
         return true
     }
@@ -1054,12 +1049,12 @@ extension AnyRequestOperation {
         _ ending: AttemptEnding, _ policy: RetryPolicy
     ) -> (time: Duration, reason: RetryAfterReason)? {
         guard ending.isAnswer, let head = ending.head,
-            let time = head.retryAfter(now: context.clock.date)
+            let time = head.retryAfter(now: scheduler.clock.date)
         else { return nil }
         let reason = RetryAfterReason(request: ending.request.summary, statusCode: head.statusCode)
         if policy.retryAfterScope == .host {
             let held = max(.zero, min(time, policy.maxRetryAfter))
-            scheduler?.hold(ending.request.hostKey, until: ending.ended + held, reason)
+            scheduler.hold(ending.request.hostKey, until: ending.ended + held, reason)
         }
         return (time, reason)
     }
@@ -1112,7 +1107,7 @@ extension AnyRequestOperation {
             return state.transfer
         }
         guard let transfer else { return }
-        if !ending.taskHasEnded { context.cancel(transfer.task) }
+        if !ending.taskHasEnded { scheduler.cancel(transfer.task) }
         emit(.attemptEnded(record))
         // The attempt's sink stops writing before the next attempt may write.
         attempt.close {
@@ -1152,8 +1147,8 @@ extension AnyRequestOperation {
     /// Waits without a slot and without the partial file of a download, which has a descriptor too.
     private func awaitDescriptor() {
         let (download, shortages) = withLock { ($0.followUp?.download, $0.followUp?.shortages ?? 1) }
-        let delay = RetryPolicy.standard.delay(beforeRetry: shortages, unit: context.unit())
-        let wait: @Sendable () -> Void = { self.queueAgain(at: self.context.clock.now + delay, nil) }
+        let delay = RetryPolicy.standard.delay(beforeRetry: shortages, unit: scheduler.unit())
+        let wait: @Sendable () -> Void = { self.queueAgain(at: self.scheduler.clock.now + delay, nil) }
         if let download { download.release(wait) } else { wait() }
     }
 
@@ -1166,16 +1161,16 @@ extension AnyRequestOperation {
         guard waits else { return }
         // The timer retains the operation, because a waiting operation may have no other reference. Finishing cancels
         // it.
-        let timer = context.clock.wake(at: due) { self.queueAgain() }
+        let timer = scheduler.clock.wake(at: due) { self.queueAgain() }
         keep(.wait) { timer.cancel() }
         // The moment is stored after the clock has the timer. The timer may have fired already.
         withLock { if $0.phase == .waiting(.time) { $0.makeFollowUp().due = (due, reason) } }
     }
 
     func queueAgain() {
-        let effects = context.schedule.withLock { $0.returned(self) }
+        let step = scheduler.schedule.withLock { $0.returned(self) }
         // This may start many operations, and the current queue may be the clock's. So the serial executor does it.
-        onExecutor { self.perform(effects) }
+        onExecutor { self.perform(step) }
     }
 
     /// Stores a closure that stops a timer or an interceptor, or calls it now if there is an outcome.
@@ -1200,8 +1195,8 @@ extension AnyRequestOperation {
     func armDeadline(of policies: RequestPolicies?) {
         // The deadline is limited to 1,000,000,000 seconds, because an overflowing sum would trap. The check of the
         // request reports a deadline that is not positive.
-        let own = (policies?.deadline ?? context.defaults.deadline).flatMap {
-            $0 > .zero ? context.clock.now + min($0, .seconds(1_000_000_000)) : nil
+        let own = (policies?.deadline ?? scheduler.defaults.deadline).flatMap {
+            $0 > .zero ? scheduler.clock.now + min($0, .seconds(1_000_000_000)) : nil
         }
         guard let deadline = [own, policies?.inheritedDeadline].compactMap({ $0 }).min() else { return }
         let isFirst = withLock { state in
@@ -1210,10 +1205,10 @@ extension AnyRequestOperation {
             return true
         }
         guard isFirst else { return }
-        let timer = context.clock.wake(at: deadline) { [weak self] in
+        let timer = scheduler.clock.wake(at: deadline) { [weak self] in
             guard let self else { return }
             // The operation's own executor may be busy with slow user code, so the deadline uses another queue.
-            context.taskControl.async { self.deadlineHasPassed() }
+            scheduler.taskControl.async { self.deadlineHasPassed() }
         }
         timer.noteDeadline()
         keep(.deadline) { timer.cancel() }
@@ -1225,7 +1220,7 @@ extension AnyRequestOperation {
 
     private func deadlineHasPassed() {
         withLock { $0.transfer?.attempt }?.learnThatNothingCame()
-        let why = scheduler?.why(self) ?? whyWithoutManager
+        let why = scheduler.why(self)
         conclude(.deadlineExceeded, "its deadline has passed: it \(why)\(spentTime)")
     }
 
@@ -1233,7 +1228,7 @@ extension AnyRequestOperation {
         let (timings, records, isInAttempt) = withLock {
             ($0.timings, $0.followUp?.records ?? [], $0.currentAttempt != nil)
         }
-        let now = context.clock.now
+        let now = scheduler.clock.now
         var parts: [String] = []
         if let queued = timings.queued { parts.append("\(queued.duration(to: timings.started ?? now).words) queued") }
         if records.isEmpty, let started = timings.started {
@@ -1281,27 +1276,27 @@ extension AnyRequestOperation {
     public final var isSuspended: Bool { withLock { $0.isSuspended } }
 
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
-        let now = context.clock.now
+        let now = scheduler.clock.now
         let pausesInPlace = self.pausesInPlace && withLock { $0.followUp?.download }?.keepsPart != true
         let change = schedule(at: now) {
             $0.setSuspended(isSuspended, self, by: suspensionReason, pausesInPlace: pausesInPlace, now)
         }
-        guard change.isChange else { return }
+        guard let change else { return }
         emit(isSuspended ? .suspended : .resumed)
         if let ended = change.ended {
-            let control = context.taskControl
+            let control = scheduler.taskControl
             control.async { ended.task.cancel() }
             // The slot is released only after the task was cancelled and the attempt has closed its sink.
             ended.attempt.close {
                 control.async { self.perform(self.schedule { $0.attemptClosed(self) }) }
             }
         }
-        perform(change.effects)
+        perform(change.step)
         suspensionChanged()
     }
 
     /// Releases the slot of a suspended operation.
-    func rest() { if withLock({ $0.isSuspended }) { schedule { $0.rest(self) } } }
+    func rest() { schedule { $0.rest(self) } }
 
     /// How long the rest of the body takes at the average speed of this attempt.
     ///
@@ -1309,7 +1304,7 @@ extension AnyRequestOperation {
     ///
     /// - Thread: any.
     public final var estimatedTimeLeft: Duration? {
-        let now = context.clock.now
+        let now = scheduler.clock.now
         let (progress, began) = withLock { ($0.progress, $0.timings.firstByte) }
         guard let began, let expected = progress.download.totalBytes else { return nil }
         let (received, left) = (
@@ -1324,7 +1319,7 @@ extension AnyRequestOperation {
     /// Each call reads the state on the serial queue, so the order of two calls does not matter.
     func adjustTask() {
         guard pausesInPlace else { return }
-        context.taskControl.async {
+        scheduler.taskControl.async {
             let isPaused = self.withLock { $0.transfer?.attempt }?.isPaused ?? false
             let action = self.withLock { state -> (task: any TransferTask, runs: Bool)? in
                 guard let runs = state.adjust(isPaused: isPaused) else { return nil }
@@ -1380,7 +1375,7 @@ extension AnyRequestOperation {
         _ outcome: AnyOutcome, attempt: Int? = nil, taskHasEnded: Bool = false, isDelivered: Bool = false,
         onlyBeforeStart: Bool = false, at moment: CompactInstant? = nil
     ) {
-        let now = moment ?? CompactInstant(context.clock.now)
+        let now = moment ?? CompactInstant(scheduler.clock.now)
         let failed = outcome.error == nil || onlyBeforeStart ? nil : withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
         let ended = schedule(at: now.instant) { schedule -> Ended? in
@@ -1393,7 +1388,7 @@ extension AnyRequestOperation {
             var ended = Ended(
                 isSeen: record.isSeen, notifiesReadiness: record.notifiesReadiness, isEnqueued: record.isEnqueued,
                 callers: record.followUp?.takeCallers() ?? [])
-            (ended.isInNoQueue, ended.cancels) = schedule.concluded(self, in: phase)
+            ended.isInNoQueue = schedule.concluded(self, in: phase)
             swap(&ended.transfer, &record.transfer)
             // The target of a delivered download owns no partial file, so nothing has to close the target.
             if isDelivered, let followUp = record.followUp { swap(&ended.download, &followUp.download) }
@@ -1410,11 +1405,10 @@ extension AnyRequestOperation {
             return ended
         }
         guard var ended else { return }
-        if let shared = ended.cancels { shared.cancel() }
         for stop in ended.callers { stop() }
         guard let dispatch = ended.dispatch.take() else {
             // The task is cancelled before its slot is given to another operation.
-            if let transfer = ended.transfer, !taskHasEnded { context.cancel(transfer.task) }
+            if let transfer = ended.transfer, !taskHasEnded { scheduler.cancel(transfer.task) }
             return close(ended.transfer?.attempt) { self.finish(wasExecuting: true) }
         }
         if ended.isEnd {
@@ -1444,7 +1438,6 @@ extension AnyRequestOperation {
         /// Whether the operation has finished with this outcome.
         var isEnd = false
         var isInNoQueue = false
-        var cancels: RequestOperation<Data>?
         var transfer: Transfer?
         var download: (any DownloadTarget)?
         var dispatch: OperationRecord.Dispatch?
@@ -1702,7 +1695,7 @@ extension AnyRequestOperation {
             case .waiting(.time):
                 "is executing, attempt \(attempt) "
                     + (due.map { due in
-                        "in \(context.clock.now.duration(to: due.moment).words)"
+                        "in \(scheduler.clock.now.duration(to: due.moment).words)"
                             + (due.asked.map { ", \($0.wordsForItself)" } ?? "")
                     } ?? "waits for a slot")
             case .waiting(.interceptor): "is executing, attempt \(attempt) waits for an interceptor"

@@ -102,7 +102,7 @@ final class Attempt: TransportClient {
         return operation.withLock { $0.nextRequest }?.body?.canRepeat != false
     }
 
-    var defaults: RequestDefaults { operation.context.defaults }
+    var defaults: RequestDefaults { operation.scheduler.defaults }
 
     var isPaused: Bool { receiving.withLock { $0.sink }?.isPaused ?? false || isThrottled }
 
@@ -143,7 +143,9 @@ extension Attempt {
             }
             guard begins else { return }
             old?.discard {}
-            if !head.hasStoredCookies { operation.context.cookies?.store(head.headerFields, from: request.url) }
+            if !head.hasStoredCookies {
+                operation.scheduler.cookies?.store(head.headerFields, from: request.url)
+            }
         }
         let (answer, refusal) = judge(head)
         let isPreview = refusal != nil || head.statusCode >= 300 && operation.mayRepeat(after: head, of: request)
@@ -166,7 +168,7 @@ extension Attempt {
         }
         guard isCurrent else { return }
         if let failure { return fail(failure) }
-        let now = operation.context.clock.now
+        let now = operation.scheduler.clock.now
         let isWatched = operation.withLock { state in
             guard state.currentAttempt == number else { return false }
             state.timings.firstByteMoment = CompactInstant(now)
@@ -255,7 +257,7 @@ extension Attempt {
 
     /// The head of a response then changes only the attempt's own state, so that `close` may be called meanwhile.
     private var keepsInMemory: Bool {
-        if case .memory = rules.destination { operation.context.cookies == nil } else { false }
+        if case .memory = rules.destination { operation.scheduler.cookies == nil } else { false }
     }
 
     func didReceive(_ data: Data) -> Bool {
@@ -373,7 +375,7 @@ extension Attempt: FileClient {
 }
 
 extension Attempt {
-    private var sharedRateLimit: RateLimit { operation.context.rateLimit }
+    private var sharedRateLimit: RateLimit { operation.scheduler.rateLimit }
 
     var isRateControlled: Bool { ownRateLimit != nil || stallDetector != nil || !sharedRateLimit.isUnlimited }
 
@@ -424,11 +426,11 @@ extension Attempt {
 extension AnyRequestOperation {
     func makeRateControl(_ box: RequestCore.PolicyBox) -> (RateLimit?, StallDetector?) {
         let policies = box.policies
-        let detector = policies.minimumSpeed.map { StallDetector($0, clock: context.clock) }
+        let detector = policies.minimumSpeed.map { StallDetector($0, clock: scheduler.clock) }
         guard let rate = policies.maxBytesPerSecond, policies.sharedRateLimit == nil else {
             return (policies.sharedRateLimit, detector)
         }
-        let fresh = RateLimit(rate, clock: context.clock)
+        let fresh = RateLimit(rate, clock: scheduler.clock)
         let own = withLock { state in
             let followUp = state.makeFollowUp()
             followUp.rateLimit = followUp.rateLimit ?? fresh
@@ -469,7 +471,7 @@ extension Attempt {
         if isOver { return false }
         if isRateControlled { stopPacing() }
         if let (sink, head, metrics) = whole {
-            if operation.context.samplesHosts { sample(statusCode: head.statusCode, nil) }
+            if operation.scheduler.samplesHosts { sample(statusCode: head.statusCode, nil) }
             if let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics) {
                 operation.complete(completion, with: sink.body, decodesAtOnce: rules.decodesAtOnce)
             }
@@ -502,7 +504,9 @@ extension Attempt {
                 } else if self.operation.asksInterceptors {
                     self.decide(received, nil, isAnswer: true)
                 } else {
-                    if self.operation.context.samplesHosts { self.sample(statusCode: head.statusCode, nil) }
+                    if self.operation.scheduler.samplesHosts {
+                        self.sample(statusCode: head.statusCode, nil)
+                    }
                     self.complete(sink, head, received.metrics)
                 }
             }
@@ -521,7 +525,7 @@ extension Attempt {
         let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed || isLostAgain
         let ending = AttemptEnding(
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
-            metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
+            metrics: received.metrics, ended: operation.scheduler.clock.now, isAnswer: isAnswer,
             taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit,
             resumableBytes: received.resumableBytes)
         operation.onExecutor { self.operation.attemptEnded(ending) }
@@ -536,7 +540,7 @@ extension Attempt {
     private func sample(statusCode: Int?, _ failure: RequestError?) {
         // A lack of descriptors in this process says nothing about the host.
         guard !isAnswered, failure?.lacksDescriptors != true else { return }
-        operation.scheduler?.sample(from: operation, started: started.instant, statusCode: statusCode, failure: failure)
+        operation.scheduler.sample(from: operation, started: started.instant, statusCode: statusCode, failure: failure)
     }
 
     func giveAnswer() {

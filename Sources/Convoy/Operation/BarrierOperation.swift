@@ -10,7 +10,7 @@ final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
 
     init(_ scheduler: Scheduler, block: @escaping @Sendable () -> Void) {
         self.block = Locked(block)
-        super.init(requestPlan: .none, context: scheduler.context, scheduler, isMonitored: false)
+        super.init(requestPlan: .none, scheduler: scheduler, isMonitored: false)
         name = "a barrier"
     }
 

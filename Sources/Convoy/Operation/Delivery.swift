@@ -219,10 +219,12 @@ final class RunLoopWaker: @unchecked Sendable {
 }
 
 extension AnyRequestOperation: ExecutorMember {
-    func place(_ delivery: Delivery?) -> CallbackPlace { (delivery ?? context.callbacks)?.place ?? .executor }
+    func place(_ delivery: Delivery?) -> CallbackPlace {
+        (delivery ?? scheduler.callbacks)?.place ?? .executor
+    }
 
     func onExecutor(_ work: @escaping @Sendable () -> Void) {
-        if withLock({ $0.executor.add(work) }) { context.executors(qualityOfService).submit(self) }
+        if withLock({ $0.executor.add(work) }) { scheduler.executors(qualityOfService).submit(self) }
     }
 
     func runExecutor() {

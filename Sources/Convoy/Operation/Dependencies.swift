@@ -145,19 +145,20 @@ extension AnyRequestOperation {
     // Nil if the operation has begun or has an outcome, false if it has the dependency already.
     private func insert(_ dependency: Operation) -> Bool? {
         var notifies = false
-        let (isNew, effects) = schedule { schedule -> (Bool?, Schedule.Effects) in
-            guard record.isPending else { return (nil, Schedule.Effects()) }
+        let isNew = schedule { schedule -> Bool? in
+            guard record.isPending else { return nil }
             let edges = record.makeEdges()
-            if edges.contains(dependency) { return (false, Schedule.Effects()) }
+            if edges.contains(dependency) { return false }
             edges.insert(dependency)
             record.unfinished += 1
             if !(dependency is AnyRequestOperation) { edges.unfinishedForeign.insert(ObjectIdentifier(dependency)) }
-            guard record.unfinished == 1 else { return (true, Schedule.Effects()) }
-            notifies = record.notifiesReadiness
-            return (true, schedule.block(self))
+            if record.unfinished == 1 {
+                notifies = record.notifiesReadiness
+                schedule.block(self)
+            }
+            return true
         }
         if notifies { notifyReadiness() }
-        perform(effects)
         return isNew
     }
 
@@ -183,14 +184,14 @@ extension AnyRequestOperation {
 
     /// Counts down: a dependency has finished, or was removed.
     func dependencyFinished() {
-        let (effects, notifies) = schedule { schedule -> (Schedule.Effects, Bool) in
-            guard !record.isReleased else { return (Schedule.Effects(), false) }
+        let (step, notifies) = schedule { schedule -> (Schedule.Step?, Bool) in
+            guard !record.isReleased else { return (nil, false) }
             record.unfinished -= 1
-            guard record.unfinished == 0 else { return (Schedule.Effects(), false) }
+            guard record.unfinished == 0 else { return (nil, false) }
             return (schedule.unblock(self), record.notifiesReadiness)
         }
         if notifies { notifyReadiness() }
-        perform(effects)
+        perform(step)
     }
 
     /// A `BlockOperation`, called the bridge, depends on the dependency and reports its end.

@@ -23,7 +23,7 @@ extension AnyRequestOperation {
                 return true
             }
             guard isFirst else { return }
-            context.taskControl.async { [self] in
+            scheduler.taskControl.async { [self] in
                 withLock { $0.confirmsReadiness = false }
                 if isInQueue { notifyReadiness() }
             }

@@ -97,9 +97,9 @@ extension AnyRequestOperation {
     }
 
     private func tell(_ event: RequestEvent, _ observers: ObserverRegistry) {
-        let monitors = context.monitors
+        let monitors = scheduler.monitors
         if !monitors.isEmpty {
-            context.monitorQueue.async { for monitor in monitors { monitor.operation(self, did: event) } }
+            scheduler.monitorQueue.async { for monitor in monitors { monitor.operation(self, did: event) } }
         }
         if event.isFinished { observers.events?.end(with: event) } else { observers.events?.send(event) }
         if event.isProgress { for notifier in observers.progress { notifier.moved(self) } }

@@ -112,7 +112,7 @@ extension AnyRequestOperation {
         at place: CallbackPlace, every interval: Duration? = nil,
         _ handler: @escaping @Sendable (TransferProgress) -> Void
     ) {
-        let notifier = ProgressNotifier(place, every: interval, clock: context.clock, handler)
+        let notifier = ProgressNotifier(place, every: interval, clock: scheduler.clock, handler)
         withLock { state in
             // No progress follows the outcome. A handler that was added after the outcome would never be released.
             guard !state.delivery.hasBegun else { return }

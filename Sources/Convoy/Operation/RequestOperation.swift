@@ -44,18 +44,17 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     public convenience init(_ request: Request<Output>, transport: (any Transport)? = nil) {
         self.init(
             requestPlan: TypedRequestPlan(request),
-            context: transport.map { ExecutionContext(transport: .custom($0)) } ?? .standalone)
+            scheduler: transport.map { Scheduler(transport: .custom($0)) } ?? .standalone)
     }
 
     convenience init(
         _ request: Request<Output>, of scheduler: Scheduler, isInternal: Bool = false,
         onFinish handler: (@Sendable (Result) -> Void)? = nil
     ) {
-        let context = scheduler.context
-        let place = context.callbacks?.place ?? .executor
+        let place = scheduler.callbacks?.place ?? .executor
         let handlers: [FinishHandler] = if let handler { [Self.finishHandler(handler, at: place)] } else { [] }
         self.init(
-            requestPlan: TypedRequestPlan(request, context.defaults.encoder), context: context, scheduler,
+            requestPlan: TypedRequestPlan(request, scheduler.defaults.encoder), scheduler: scheduler,
             isInternal: isInternal, handlers: handlers)
     }
 
@@ -131,7 +130,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     public override func copy() -> RequestOperation<Output> {
         let (requestPlan, prepared) = withLock { ($0.requestPlan, $0.prepared) }
         return RequestOperation(
-            requestPlan: requestPlan ?? .released(Output.self, of: prepared), context: context, scheduler)
+            requestPlan: requestPlan ?? .released(Output.self, of: prepared), scheduler: scheduler)
     }
 
     /// Makes no `Result`, because generic code would have to look up its metadata.
@@ -159,7 +158,7 @@ extension AnyRequestOperation {
             }
         } onCancel: {
             // This closure runs under the task's own lock, and `cancel()` must not. So another queue calls it.
-            context.taskControl.async { self.cancel() }
+            scheduler.taskControl.async { self.cancel() }
         }
     }
 }

@@ -117,15 +117,15 @@ package protocol CacheExchange: AnyObject, Sendable {
 
 package struct CacheNetwork: Sendable {
     package let hasSlot: Bool
-    private let context: ExecutionContext
+    private let scheduler: Scheduler
 
-    init(_ context: ExecutionContext, hasSlot: Bool) { (self.context, self.hasSlot) = (context, hasSlot) }
+    init(_ scheduler: Scheduler, hasSlot: Bool) { (self.scheduler, self.hasSlot) = (scheduler, hasSlot) }
 
-    package var pausesInPlace: Bool { context.transport.pausesInPlace }
+    package var pausesInPlace: Bool { scheduler.transport.pausesInPlace }
 
     /// Stores the cookies of a network response whose client receives only the stored response.
     package func keepCookies(of head: ResponseHead, from url: URL) {
-        context.cookies?.store(head.headerFields, from: url)
+        scheduler.cookies?.store(head.headerFields, from: url)
     }
 
     package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskExecutor().async(work) }
@@ -133,8 +133,8 @@ package struct CacheNetwork: Sendable {
     package func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask {
-        if let direct = context.directTransport { return try direct.makeTransfer(for: request, client: client) }
-        return try context.transport.makeTask(for: request, client: client)
+        if let direct = scheduler.directTransport { return try direct.makeTransfer(for: request, client: client) }
+        return try scheduler.transport.makeTask(for: request, client: client)
     }
 }
 

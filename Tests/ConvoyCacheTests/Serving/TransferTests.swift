@@ -83,7 +83,7 @@ struct TransferTests {
         let exchange = try #require(cache.begin(query))
         #expect(!exchange.awaitEqual { { _ in } })
         afterLookingUp()
-        let network = CacheNetwork(ExecutionContext(transport: .custom(transport)), hasSlot: hasSlot)
+        let network = CacheNetwork(Scheduler(transport: .custom(transport)), hasSlot: hasSlot)
         let transfer = try exchange.makeTransfer(for: request, client: client, over: network)
         transfer.resume()
         return transfer

@@ -200,7 +200,7 @@ import Testing
         configuration.cookies = jar
         let operation = RequestOperation<URL>(
             requestPlan: TypedRequestPlan(Request<Data>.stub("a").saved(to: directory.file("a"))),
-            context: ExecutionContext(configuration))
+            scheduler: Scheduler(configuration))
         cancelled.withLock { $0 = operation }
         operation.onFinish { _ in told.record((try? directory.entries) ?? ["?"]) }
         operation.start()

@@ -75,7 +75,7 @@ import Testing
         let ended = EventLog<RequestError.Code?>()
         do {
             let operation = RequestOperation<Data>(
-                requestPlan: TypedRequestPlan(Request.stub("a")), context: ExecutionContext(configuration))
+                requestPlan: TypedRequestPlan(Request.stub("a")), scheduler: Scheduler(configuration))
             operation.onFinish { ended.record($0.code) }
             operation.start()
         }

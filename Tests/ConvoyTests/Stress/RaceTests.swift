@@ -97,7 +97,7 @@ import Testing
         }
         await manager.drain()
         await withCheckedContinuation { continuation in
-            manager.scheduler.context.monitorQueue.async { continuation.resume() }
+            manager.scheduler.monitorQueue.async { continuation.resume() }
         }
         #expect(monitor.faults == [])
     }

@@ -84,7 +84,7 @@ import Testing
         }
         guard isOver else { return false }
         await withCheckedContinuation { continuation in
-            manager.scheduler.context.monitorQueue.async { continuation.resume() }
+            manager.scheduler.monitorQueue.async { continuation.resume() }
         }
         #expect(monitor.faults == [], "\(plan.label)")
         tormentor.expectAllTold(monitor, plan)

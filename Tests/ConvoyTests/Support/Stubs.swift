@@ -126,7 +126,7 @@ extension RequestManager {
     /// Waits, without blocking, until earlier requests to suspend, resume and cancel tasks have been carried out.
     func tasksAreAdjusted() async {
         await withCheckedContinuation { continuation in
-            scheduler.context.taskControl.async { continuation.resume() }
+            scheduler.taskControl.async { continuation.resume() }
         }
     }
 }

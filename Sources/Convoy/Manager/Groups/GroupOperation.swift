@@ -53,14 +53,13 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     public typealias Result = Swift.Result<Output, RequestError>
 
     private let members: Locked<GroupState>
-    private let manager: Scheduler
 
     convenience init(
-        named name: String, _ scheduler: Scheduler, isAdopted: Bool = true,
+        named name: String, _ scheduler: Scheduler,
         _ work: @escaping @Sendable (OperationGroup) async throws -> Output
     ) {
         self.init(
-            named: name, scheduler, isAdopted,
+            named: name, scheduler,
             erased: { group in
                 do { return GroupValue(try await work(group)) } catch {
                     return AnyOutcome(error: Self.failure(error).with(RequestSummary(text: group.operation.label)))
@@ -69,10 +68,10 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
     }
 
     private init(
-        named name: String?, _ scheduler: Scheduler, _ isAdopted: Bool = true, erased work: @escaping GroupState.Work
+        named name: String?, _ scheduler: Scheduler, erased work: @escaping GroupState.Work
     ) {
-        (members, manager) = (Locked(GroupState(work)), scheduler)
-        super.init(requestPlan: .none, context: scheduler.context, scheduler, isAdopted: isAdopted)
+        members = Locked(GroupState(work))
+        super.init(requestPlan: .none, scheduler: scheduler)
         self.name = name
         whenSettled { [members] _ in withExtendedLifetime(members.withLock { $0.end() }) {} }
     }
@@ -124,7 +123,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
                     """
                 return AnyOutcome(error: RequestError(.invalidRequest, message, request: group.operation.label))
             }
-        return GroupOperation(named: name, manager, erased: work)
+        return GroupOperation(named: name, scheduler, erased: work)
     }
 
     static func typed(_ outcome: AnyOutcome) -> Result {
@@ -142,7 +141,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 
     // MARK: Running
 
-    private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: manager) }
+    private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: scheduler) }
 
     override func begin() {
         // A group that was stopped before this call does not call its function.
@@ -163,7 +162,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
 
     // A serial queue applies the changes, so the members follow the group's latest state.
     override func suspensionChanged() {
-        context.taskControl.async {
+        scheduler.taskControl.async {
             let members = self.members.withLock { Array($0.members.values) }
             let isSuspended = self.isSuspended
             for member in members { member.setSuspended(isSuspended, by: .group) }

@@ -109,7 +109,7 @@ public struct OperationGroup: Sendable {
             if operation.isSuspended {
                 member.setSuspended(true, by: .group)
                 // If the group was resumed since the check, the member is resumed, too.
-                operation.context.taskControl.async {
+                operation.scheduler.taskControl.async {
                     if !operation.isSuspended { member.setSuspended(false, by: .group) }
                 }
             }

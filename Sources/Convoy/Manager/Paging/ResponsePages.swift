@@ -65,7 +65,7 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
             let makeRequest = step
             step = nil
             guard var request = try await makeRequest?() else { return nil }
-            let defaults = pages.manager.scheduler.context.defaults
+            let defaults = pages.manager.scheduler.defaults
             request.core = request.core.encoded(by: defaults.encoder)
             // A request that cannot be prepared fails when it is sent.
             let prepared = try? request.core.prepared(defaults)
@@ -118,8 +118,7 @@ extension RequestManager {
     ///
     /// - Parameter first: the request of the first page.
     public func pages<Output>(_ first: Request<Output>) -> ResponsePages<Output> {
-        let context = scheduler.context
-        return ResponsePages(manager: self, first: first) { page throws(RequestError) in
+        return ResponsePages(manager: self, first: first) { [scheduler] page throws(RequestError) in
             let head = page.response.head
             guard let link = head.link("next", from: page.response.request.url) else {
                 guard head.linkReference("next") != nil else { return nil }
@@ -127,7 +126,7 @@ extension RequestManager {
                     .badResponse, "the link to the next page is not a URL of at most 16 KiB",
                     summary: page.response.request.summary, response: head)
             }
-            let policy = page.request.core.policyBox?.policies.redirects ?? context.redirects
+            let policy = page.request.core.policyBox?.policies.redirects ?? scheduler.redirects
             if !policy.allowsInsecure, page.response.request.url.scheme?.lowercased() == "https",
                 link.scheme?.lowercased() == "http"
             {
@@ -136,7 +135,7 @@ extension RequestManager {
                     "the next page, \(link.shortened), leads from https to http, where it can be read and changed on the "
                         + "way", summary: page.response.request.summary, response: page.response.head)
             }
-            return page.request.leading(to: link, after: page.response, page.prepared, context.defaults)
+            return page.request.leading(to: link, after: page.response, page.prepared, scheduler.defaults)
         }
     }
 }

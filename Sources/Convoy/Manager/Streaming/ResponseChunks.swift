@@ -51,7 +51,7 @@ public struct ResponseChunks: AsyncSequence, Sendable {
             let result = await withTaskCancellationHandler {
                 await buffer.next()
             } onCancel: {
-                operation.context.taskControl.async { operation.cancel() }
+                operation.scheduler.taskControl.async { operation.cancel() }
             }
             return try result.get()
         }

@@ -134,7 +134,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
             fruitlessCount += 1
             let unit = events.manager.configuration.jitter()
-            let now = events.manager.scheduler.context.clock.date
+            let now = events.manager.scheduler.clock.date
             let asked = failure?.response.flatMap { policy.retryAfter(in: $0, now: now) } ?? .zero
             let usual = Swift.min(parser.reconnectionTime ?? .seconds(3), policy.maxRetryAfter)
             return Swift.max(usual, asked) + policy.delay(beforeRetry: fruitlessCount, unit: unit)
@@ -169,7 +169,7 @@ extension Scheduler {
         let pause = Pause(after: last, continuation)
         begin(pause)
         defer { end(pause) }
-        let timer = context.clock.wake(at: context.clock.now + delay) { continuation.finish() }
+        let timer = clock.wake(at: clock.now + delay) { continuation.finish() }
         var isCancelled = false
         for await _ in cancellations { isCancelled = true }
         timer.cancel()

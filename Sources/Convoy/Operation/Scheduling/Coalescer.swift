@@ -186,13 +186,7 @@ extension Scheduler {
             operation.conclude(.cancelled, "the transfer that it shared was cancelled")
         case .success(let answer):
             // An operation that no longer waits for this transfer sends its request, or shares another one.
-            let effects = changing { schedule in
-                guard let effects = schedule.answerCame(operation, of: key) else { return Schedule.Effects() }
-                operation.record.makeFollowUp().share(answer)
-                operation.record.progress = progress
-                return effects
-            }
-            operation.perform(effects)
+            operation.perform(changing { $0.answerCame(operation, of: key, answer, progress) })
         }
     }
 }

@@ -25,15 +25,20 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     private let limit = Atomic(OperationQueue.defaultMaxConcurrentOperationCount)
     private let holdsBack = Atomic(false)
     private let hasBarriers = Atomic(false)
+    // Starting is brief, so one operation at a time is enough. A serial queue gets a thread when it needs one. A
+    // concurrent queue would wait for one of the threads that such queues share, one for each core. Other code may
+    // block all of these. The superclass does not retain it.
+    private let startQueue = DispatchQueue(label: "convoy.manager")
+
+    override init() {
+        super.init()
+        name = "convoy.manager"
+        underlyingQueue = startQueue
+    }
 
     func follow(_ scheduler: Scheduler) { state.withLock { $0.scheduler = scheduler } }
 
     private var scheduler: Scheduler? { state.withLock { $0.scheduler } }
-
-    /// Whether requests to which no caller has a reference may start without the queue.
-    var startsAtOnce: Bool {
-        maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount && !isSuspended
-    }
 
     func add(_ operation: AnyRequestOperation) -> Bool { operation.handOver { super.addOperation($0) } }
 

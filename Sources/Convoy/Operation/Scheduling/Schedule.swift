@@ -18,9 +18,12 @@ struct Schedule {
     var isShutDown = false
     var isSuspended = false
     let queueKind: QueueKind
+    /// Whether the transport may be called from its own callbacks.
+    let isReentrant: Bool
     /// Whether the manager's own queue is suspended, and whether it has its own limit.
     var (isQueueSuspended, isQueueLimited) = (false, false)
     private var heldGroups = WaitQueue()
+    private var abandoned: [AnyRequestOperation] = []
     /// The number of threads that cancel operations; operations about to be cancelled must get no slot.
     var cancellations = 0
     /// The cancellations of operations of operation queues: those since slots are withheld, and those that are running.
@@ -43,44 +46,45 @@ struct Schedule {
     init(
         limit: Int = .max, hosts: HostLimits = HostLimits(fixed: .max), _ prioritization: RequestPrioritization = .fifo,
         rate: RequestRate? = nil, retryBudget: RetryBudgetState = RetryBudgetState(.unlimited),
-        queue: QueueKind = .none
+        queue: QueueKind = .none, isReentrant: Bool = false
     ) {
-        (self.limit, self.retryBudget, queueKind) = (max(1, limit), retryBudget, queue)
+        (self.limit, self.retryBudget) = (max(1, limit), retryBudget)
+        (queueKind, self.isReentrant) = (queue, isReentrant)
         queues = HostQueues(limits: hosts, prioritization, rate: rate)
     }
 
-    /// The actions for an operation after the lock is released; empty for a late or repeated event.
-    struct Effects: Sendable {
+    /// What an event asks for once the lock is released.
+    enum Step: Sendable {
         /// Build and check the request and ask the cache, then call ``Schedule/prepared(_:hasAnswer:)``.
-        var prepares = false
+        case prepare
         /// Add the operation to the operation queue.
-        var enters = false
+        case enter
         /// Call `start()`, because the operation is ready or has an outcome, and no queue starts it.
-        var starts = false
+        case start
+        /// The same on another thread, because this one may be a transport's.
+        case startElsewhere
+        /// Fail the operation, because it was started before its dependencies had finished; then start it again.
+        case refuseStart
         /// Fail the operation, because the manager has been shut down.
-        var isRefused = false
-        /// Make the task of the attempt.
-        var launches = false
+        case refuse
+        case fail(RequestError)
+        /// Run the function of a group.
+        case begin
+        /// Make the task of the attempt, after the interceptors.
+        case launch
+        /// The operation has begun here, without a queue: send its request.
+        case send
         /// See whether the task should run or pause.
-        var adjusts = false
-        /// Cancel a shared transfer that no operation needs any more.
-        var cancels: RequestOperation<Data>?
+        case adjust
+        case finish
     }
 
-    /// The next operation to run.
+    /// The next operation to run, and what else follows a change.
     struct Next: Sendable {
-        enum Step: Sendable {
-            case launch
-            /// The operation has begun here, without a queue: send its request.
-            case send
-            case adjust
-            case enter
-            /// Start it without a queue: a shared transfer, or a member of a group in a caller's queue.
-            case start
-        }
-
-        var step: (operation: AnyRequestOperation, Step)?
+        var step: (operation: AnyRequestOperation, Step?)?
         var holds: [HostQueues.NewHold] = []
+        /// Shared transfers that no operation needs any more, to be cancelled.
+        var abandoned: [AnyRequestOperation] = []
     }
 
     // MARK: Arrival and end
@@ -97,55 +101,41 @@ struct Schedule {
         return operations
     }
 
-    struct Arrival: Sendable {
-        var effects = Effects()
-        /// Whether the caller sends the event that the operation was queued.
-        var notifiesEvents = false
-        /// Whether another operation may start now.
-        var freesSlot = false
-        var refusal: RequestError?
-    }
-
     // Nil if the operation is enqueued already or cannot run any more. `defaults` are those for a plain request, which
     // is prepared here. With a cache, only a request that was prepared for the lookup is used.
     mutating func arrive(
         _ operation: AnyRequestOperation, as role: OperationRecord.Role, _ now: CompactInstant,
         preparing defaults: RequestDefaults? = nil
-    ) -> Arrival? {
+    ) -> (step: Step?, notifiesEvents: Bool)? {
         guard !operation.record.isEnqueued, operation.record.isWaitingToStart else { return nil }
-        var arrival = Arrival(notifiesEvents: list(operation, role, now))
-        let entersAtOnce = queueKind == .callers && role == .caller
-        guard operation.record.phase != .ended else {
-            (arrival.effects.enters, arrival.effects.starts) = (entersAtOnce, !entersAtOnce)
-            return arrival
-        }
-        operation.record.phase = .preparing
-        if isShutDown, role != .barrier {
-            arrival.effects.isRefused = true
-        } else if entersAtOnce {
-            operation.record.phase = .handedOver
-            arrival.effects.enters = true
-        } else if operation.record.unfinished > 0 {
-            operation.record.phase = .blocked
-        } else if let defaults, let plan = operation.record.requestPlan,
-            operation.record.prepared != nil || !defaults.hasCache
-        {
-            do throws(RequestError) {
-                if operation.record.prepared == nil { operation.record.prepared = try plan.request.prepared(defaults) }
-                arrival.effects = queue(operation)
-            } catch {
-                arrival.refusal = error.with(plan.request.summary)
-            }
-        } else {
-            arrival.effects.prepares = true
-        }
-        return arrival
+        let notifiesEvents = list(operation, role, now)
+        return (arrived(operation, role, preparing: defaults), notifiesEvents)
     }
 
-    /// An operation that was started without being enqueued.
-    mutating func adopt(_ operation: AnyRequestOperation, _ now: CompactInstant) -> Arrival {
-        let notifiesEvents = list(operation, .caller, now)
-        return Arrival(effects: Effects(isRefused: isShutDown), notifiesEvents: notifiesEvents)
+    private mutating func arrived(
+        _ operation: AnyRequestOperation, _ role: OperationRecord.Role, preparing defaults: RequestDefaults?
+    ) -> Step? {
+        let entersAtOnce = queueKind == .callers && role == .caller
+        guard operation.record.phase != .ended else { return entersAtOnce ? .enter : .start }
+        operation.record.phase = .preparing
+        if isShutDown, role != .barrier { return .refuse }
+        if entersAtOnce {
+            operation.record.phase = .handedOver
+            return .enter
+        }
+        if operation.record.unfinished > 0 {
+            operation.record.phase = .blocked
+            return nil
+        }
+        guard let defaults, let plan = operation.record.requestPlan,
+            operation.record.prepared != nil || !defaults.hasCache
+        else { return .prepare }
+        do throws(RequestError) {
+            if operation.record.prepared == nil { operation.record.prepared = try plan.request.prepared(defaults) }
+            return queue(operation)
+        } catch {
+            return .fail(error.with(plan.request.summary))
+        }
     }
 
     /// Returns whether the caller sends the event that the operation was queued.
@@ -166,15 +156,13 @@ struct Schedule {
 
     // The operation has an outcome. If it has begun, it keeps its slot until it has finished. True if it has not begun
     // and no queue will start it, so that the caller finishes it.
-    mutating func concluded(_ operation: AnyRequestOperation, in phase: OperationRecord.Phase) -> (
-        isInNoQueue: Bool, cancels: RequestOperation<Data>?
-    ) {
-        let isEnqueued = operation.record.isEnqueued && !operation.record.hasBegun
+    mutating func concluded(_ operation: AnyRequestOperation, in phase: OperationRecord.Phase) -> Bool {
         switch phase {
-        case .waiting(let wait): return (isEnqueued, leave(operation, wait))
-        case .blocked, .preparing: return (isEnqueued, nil)
-        case .created, .handedOver, .running, .deciding, .completing, .ended, .finishing, .finished: return (false, nil)
+        case .waiting(let wait): leave(operation, wait)
+        case .blocked, .preparing: break
+        case .created, .handedOver, .running, .deciding, .completing, .ended, .finishing, .finished: return false
         }
+        return operation.record.isEnqueued && !operation.record.hasBegun
     }
 
     mutating func finished(_ operation: AnyRequestOperation) {
@@ -211,49 +199,41 @@ struct Schedule {
     // MARK: Before the start
 
     /// An operation has a dependency that has not finished.
-    mutating func block(_ operation: AnyRequestOperation) -> Effects {
+    mutating func block(_ operation: AnyRequestOperation) {
         // Started while the dependency was being added, so it no longer waits.
-        guard !operation.record.hasBegun else { return Effects() }
-        switch operation.record.phase {
-        case .waiting(let wait):
+        guard !operation.record.hasBegun else { return }
+        if case .waiting(let wait) = operation.record.phase {
             operation.record.phase = .blocked
-            return Effects(cancels: leave(operation, wait))
-        // The dependency may need the slot. The operation queue starts the operation when the dependency has finished.
-        case .handedOver where operation.record.hasSlot:
+            leave(operation, wait)
+        } else if operation.record.phase == .handedOver, operation.record.hasSlot {
+            // The dependency may need the slot. The operation queue starts the operation when it has finished.
             queues.release(operation)
             leaveExclusion(operation)
-        case .created, .blocked, .preparing, .handedOver, .running, .deciding, .completing, .ended, .finishing,
-            .finished:
-            break
         }
-        return Effects()
     }
 
-    mutating func unblock(_ operation: AnyRequestOperation) -> Effects {
-        guard operation.record.phase == .blocked else { return Effects() }
+    mutating func unblock(_ operation: AnyRequestOperation) -> Step? {
+        guard operation.record.phase == .blocked else { return nil }
         operation.record.phase = .preparing
-        return Effects(prepares: true)
+        return .prepare
     }
 
     /// Takes an operation out of what it waits for.
-    private mutating func leave(_ operation: AnyRequestOperation, _ wait: OperationRecord.Wait)
-        -> RequestOperation<Data>?
-    {
+    private mutating func leave(_ operation: AnyRequestOperation, _ wait: OperationRecord.Wait) {
         switch wait {
         case .slot: queues.release(operation)
         case .name: operation.record.exclusion?.waiting.remove(operation)
-        case .transfer: return follow(coalescer.leave(operation))
+        case .transfer: follow(coalescer.leave(operation))
         case .manager: heldGroups.remove(operation)
         case .owner, .time, .interceptor: break
         }
         if !operation.record.hasSent { leaveExclusion(operation) }
-        return nil
     }
 
     // Called when the request of an operation has been built and checked, or when it is ready for another attempt. With
     // `hasAnswer`, the cache has the response.
-    mutating func prepared(_ operation: AnyRequestOperation, hasAnswer: Bool = false) -> Effects {
-        guard operation.record.phase == .preparing else { return Effects() }
+    mutating func prepared(_ operation: AnyRequestOperation, hasAnswer: Bool = false) -> Step? {
+        guard operation.record.phase == .preparing else { return nil }
         guard queueKind != .none else { return run(operation) }
         queues.release(operation)
         if operation.record.exclusion == nil,
@@ -266,7 +246,7 @@ struct Schedule {
         }
         guard operation.record.hasBegun || operation.record.unfinished == 0 else {
             operation.record.phase = .blocked
-            return Effects()
+            return nil
         }
         return hasAnswer && mayAnswer(operation) ? answered(operation) : queue(operation)
     }
@@ -278,94 +258,85 @@ struct Schedule {
     }
 
     /// Starts or resumes an operation without a slot, because the cache or a shared transfer has its response.
-    private func answered(_ operation: AnyRequestOperation) -> Effects {
+    private func answered(_ operation: AnyRequestOperation) -> Step? {
         if operation.record.hasBegun { return run(operation) }
         operation.record.phase = .handedOver
         // Members of groups and shared transfers are not in a caller's queue.
-        let enters = queueKind == .own || operation.record.role == .caller
-        return Effects(enters: enters, starts: !enters)
+        let isInQueue = queueKind == .own ? !startsHere(operation) : operation.record.role == .caller
+        return isInQueue ? .enter : .start
     }
 
-    private func run(_ operation: AnyRequestOperation) -> Effects {
+    private func run(_ operation: AnyRequestOperation) -> Step? {
         operation.record.phase = .running
         switch operation.record.taskPhase {
         case .none:
             operation.record.taskPhase = .launching
-            return Effects(launches: true)
-        case .launching: return Effects()
-        case .settingOff, .running, .paused: return Effects(adjusts: true)
+            return .launch
+        case .launching: return nil
+        case .settingOff, .running, .paused: return .adjust
         }
     }
 
     // If the manager's own queue has a limit, that queue decides what is next. It then receives ready operations
     // without a slot.
-    private mutating func queue(_ operation: AnyRequestOperation) -> Effects {
+    private mutating func queue(_ operation: AnyRequestOperation) -> Step? {
         if operation.record.isSuspended {
             operation.record.phase = .waiting(.owner)
         } else if isQueueLimited, !operation.record.hasBegun, operation.record.role == .caller {
             operation.record.phase = .handedOver
-            return Effects(enters: true)
+            return .enter
         } else {
             queues.join(operation)
         }
-        return Effects()
+        return nil
     }
 
     // MARK: The start
 
-    enum Beginning: Sendable {
-        case none
-        /// Its dependencies have not finished.
-        case isBlocked
-        /// It has an outcome, and finishes.
-        case finishes
-        /// It has begun. A group runs its function, a request its effects.
-        case begins(Arrival)
-    }
-
-    // `start()` was called. With `hasAnswer`, the cache still has the response.
-    mutating func start(_ operation: AnyRequestOperation, _ now: CompactInstant, hasAnswer: Bool) -> Beginning {
+    // `start()` was called. With `hasAnswer`, the cache still has the response. `begins` is true if the operation begins.
+    mutating func start(
+        _ operation: AnyRequestOperation, _ now: CompactInstant, hasAnswer: Bool
+    ) -> (step: Step?, begins: Bool, notifiesEvents: Bool) {
         guard operation.record.handover == .none else {
             operation.record.handover = .startWanted
-            return .none
+            return (nil, false, false)
         }
         let phase = operation.record.phase
         if phase == .ended {
             operation.record.phase = .finishing(wasExecuting: false)
-            return .finishes
+            return (.finish, false, false)
         }
-        guard operation.record.isPending else { return .none }
-        if operation.record.unfinished > 0, phase != .handedOver { return .isBlocked }
+        guard operation.record.isPending else { return (nil, false, false) }
+        if operation.record.unfinished > 0, phase != .handedOver { return (.refuseStart, false, false) }
         let isAnswered = hasAnswer || operation.record.followUp?.sharedAnswer != nil
-        let hadSlot = operation.record.hasSlot
-        var (arrival, cancels): (Arrival, RequestOperation<Data>?) = (Arrival(), nil)
-        if isAnswered || operation.isGroup { cancels = leaveForStart(operation) }
+        if isAnswered || operation.isGroup { leaveForStart(operation) }
         operation.record.attempt = 1
         operation.record.timings.startedMoment = now
-        if !operation.record.isEnqueued, operation.isAdopted, queueKind != .none {
-            arrival = adopt(operation, now)
-            if arrival.effects.isRefused { return .begins(arrival) }
+        var notifiesEvents = false
+        if !operation.record.isEnqueued, operation.record.role == .caller, queueKind != .none {
+            // The manager schedules the operation from now on.
+            notifiesEvents = list(operation, .caller, now)
+            if isShutDown { return (.refuse, true, notifiesEvents) }
         }
+        var step: Step?
         if operation.isGroup {
             operation.record.phase = .running
+            step = .begin
         } else if isAnswered || operation.record.hasSlot && begins(operation) {
-            arrival.effects = run(operation)
+            step = run(operation)
         } else if phase != .waiting(.transfer), phase != .preparing {
-            cancels = leaveForStart(operation)
+            leaveForStart(operation)
             operation.record.phase = .preparing
-            arrival.effects.prepares = true
+            step = .prepare
         }
-        arrival.effects.cancels = cancels
-        arrival.freesSlot = hadSlot && !operation.record.hasSlot
-        return .begins(arrival)
+        return (step, true, notifiesEvents)
     }
 
-    private mutating func leaveForStart(_ operation: AnyRequestOperation) -> RequestOperation<Data>? {
+    private mutating func leaveForStart(_ operation: AnyRequestOperation) {
         if case .waiting(let wait) = operation.record.phase { return leave(operation, wait) }
         queues.release(operation, isUnsent: true)
         // It has sent nothing, so other operations may use its name until it gets a slot again.
         leaveExclusion(operation)
-        return nil
     }
 
     // Whether an operation that has a slot may send at once. If not, it waits for a slot again. There are four causes:
@@ -426,9 +397,8 @@ struct Schedule {
 
     // MARK: Choosing the next operation
 
-    // Gives a slot to the first operation that also gets its name; earlier ones wait. With `startsHere`, an operation to
-    // which no caller has a reference begins at once.
-    mutating func next(_ now: ContinuousClock.Instant, startsHere: Bool, isReentrant: Bool) -> Next {
+    // Gives a slot to the first operation that also gets its name; earlier ones wait.
+    mutating func next(_ now: ContinuousClock.Instant) -> Next {
         var next = Next()
         while next.step == nil, !isSuspended, cancellations == 0,
             let operation = queues.takeNext(limit: limit, takesNew: !isQueueSuspended, now: now)
@@ -441,28 +411,32 @@ struct Schedule {
             }
             if !operation.record.hasHadSlot { retryBudget.noteRequest(now: now) }
             operation.record.hasHadSlot = true
-            next.step = (operation, step(operation, now, startsHere: startsHere, isReentrant: isReentrant))
+            next.step = (operation, step(operation, now))
         }
         isHandingOver = next.step != nil
         if !queues.newHolds.isEmpty { next.holds = queues.takeNewHolds() }
+        if !abandoned.isEmpty { swap(&next.abandoned, &abandoned) }
         return next
     }
 
-    private mutating func step(
-        _ operation: AnyRequestOperation, _ now: ContinuousClock.Instant, startsHere: Bool, isReentrant: Bool
-    ) -> Next.Step {
+    /// Whether the manager starts an operation on the thread that gives it a slot: one to which no caller has a
+    /// reference, if the manager's own queue neither limits nor suspends operations.
+    private func startsHere(_ operation: AnyRequestOperation) -> Bool {
+        isReentrant && !isQueueLimited && !isQueueSuspended && operation.isInternal && operation.startsInline
+    }
+
+    private mutating func step(_ operation: AnyRequestOperation, _ now: ContinuousClock.Instant) -> Step? {
         if operation.record.hasBegun {
             operation.record.hasSent = true
-            let effects = run(operation)
-            return effects.launches ? .launch : .adjust
+            return run(operation)
         }
         operation.record.phase = .handedOver
         let isBeside = queueKind == .callers || operation.record.role == .shared
-        guard isBeside ? isReentrant : startsHere && operation.isInternal, operation.startsInline,
+        guard isBeside ? isReentrant && operation.startsInline : startsHere(operation),
             // Whether the cache still has its response is asked outside the lock.
             operation.record.followUp?.cacheExchange == nil
         else {
-            return isBeside ? .start : .enter
+            return isBeside ? .startElsewhere : .enter
         }
         queues.began(operation)
         (operation.record.attempt, operation.record.hasSent) = (1, true)
@@ -473,14 +447,11 @@ struct Schedule {
 
     // MARK: After the start
 
-    // The attempt waits without a slot; false if it is no longer the current one. With `isUnsent`, it has sent nothing
-    // since it got the slot.
-    mutating func putOff(
-        _ operation: AnyRequestOperation, _ attempt: Int, until wait: OperationRecord.Wait, isUnsent: Bool = false
-    ) -> Bool {
+    /// The attempt waits without a slot; false if it is no longer the current one.
+    mutating func putOff(_ operation: AnyRequestOperation, _ attempt: Int, until wait: OperationRecord.Wait) -> Bool {
         guard operation.record.phase == .running, operation.record.attempt == attempt else { return false }
         (operation.record.phase, operation.record.taskPhase) = (.waiting(wait), .none)
-        queues.release(operation, isUnsent: isUnsent)
+        queues.release(operation, isUnsent: wait == .interceptor)
         return true
     }
 
@@ -488,7 +459,7 @@ struct Schedule {
     mutating func attemptEnded(_ operation: AnyRequestOperation, _ number: Int) -> Bool {
         guard operation.record.currentAttempt == number else { return false }
         // A paused transfer may fail while it waits for a slot.
-        if case .waiting(let wait) = operation.record.phase { _ = leave(operation, wait) }
+        if case .waiting(let wait) = operation.record.phase { leave(operation, wait) }
         operation.record.phase = .deciding
         return true
     }
@@ -502,12 +473,12 @@ struct Schedule {
     }
 
     /// The wait for a time or an interceptor is over.
-    mutating func returned(_ operation: AnyRequestOperation) -> Effects {
+    mutating func returned(_ operation: AnyRequestOperation) -> Step? {
         guard operation.record.phase == .waiting(.time) || operation.record.phase == .waiting(.interceptor) else {
-            return Effects()
+            return nil
         }
         operation.record.phase = .preparing
-        return Effects(prepares: true)
+        return .prepare
     }
 
     /// The task was paused, has ended, or was not made, so the slot of a suspended operation is released.
@@ -520,55 +491,53 @@ struct Schedule {
     }
 
     /// The attempt that a suspension has ended is closed.
-    mutating func attemptClosed(_ operation: AnyRequestOperation) -> Effects {
-        guard operation.record.taskPhase == .launching else { return Effects() }
+    mutating func attemptClosed(_ operation: AnyRequestOperation) -> Step? {
+        guard operation.record.taskPhase == .launching else { return nil }
         operation.record.taskPhase = .none
         guard operation.record.isSuspended else {
-            return operation.record.phase == .running ? run(operation) : Effects()
+            return operation.record.phase == .running ? run(operation) : nil
         }
         rest(operation)
-        return Effects()
+        return nil
     }
 
     // MARK: Suspension and priority
 
     struct SuspensionChange: Sendable {
-        /// Whether the operation was not suspended before, or is no longer.
-        var isChange = false
-        var effects = Effects()
+        var step: Step?
         /// The attempt that the suspension ends.
         var ended: Transfer?
     }
 
-    // A transport that cannot pause in place ends the attempt.
+    // Nil if the operation was suspended before, or still is. A transport that cannot pause in place ends the attempt.
     mutating func setSuspended(
         _ isSuspended: Bool, _ operation: AnyRequestOperation, by reason: SuspensionReasons, pausesInPlace: Bool,
         _ now: ContinuousClock.Instant
-    ) -> SuspensionChange {
-        if operation.record.hasOutcome { return SuspensionChange() }
+    ) -> SuspensionChange? {
+        if operation.record.hasOutcome { return nil }
         let wasSuspended = operation.record.isSuspended
         if isSuspended {
             operation.record.suspensionReasons.insert(reason)
         } else {
             operation.record.suspensionReasons.remove(reason)
         }
-        guard operation.record.isSuspended != wasSuspended else { return SuspensionChange() }
-        var change = SuspensionChange(isChange: true)
+        guard operation.record.isSuspended != wasSuspended else { return nil }
+        var change = SuspensionChange()
         switch operation.record.phase {
         case .waiting(let wait) where isSuspended && (wait == .slot || wait == .name || wait == .manager):
-            _ = leave(operation, wait)
+            leave(operation, wait)
             operation.record.phase = .waiting(.owner)
         case .waiting(.owner) where !isSuspended && operation.isGroup:
             operation.record.phase = .preparing
-            change.effects.prepares = true
-        case .waiting(.owner) where !isSuspended: change.effects = queue(operation)
+            change.step = .prepare
+        case .waiting(.owner) where !isSuspended: change.step = queue(operation)
         case .running where isSuspended && operation.record.taskPhase.isMade && !pausesInPlace:
             // The next attempt is not launched until this one has stopped writing.
             change.ended = operation.record.takeSuspendedTransfer(now)
             operation.record.attempt += 1
             operation.record.taskPhase = .launching
-        case .running where !isSuspended && !operation.isGroup: change.effects = run(operation)
-        case .running: change.effects.adjusts = true
+        case .running where !isSuspended && !operation.isGroup: change.step = run(operation)
+        case .running: change.step = .adjust
         case .created, .blocked, .preparing, .waiting, .handedOver, .deciding, .completing, .ended, .finishing,
             .finished:
             break
@@ -576,12 +545,10 @@ struct Schedule {
         return change
     }
 
-    mutating func setPriority(
-        _ priority: Operation.QueuePriority, of operation: AnyRequestOperation
-    ) -> Effects {
+    mutating func setPriority(_ priority: Operation.QueuePriority, of operation: AnyRequestOperation) {
         let earlier = operation.record.priority
         (operation.record.priority, operation.record.hasOwnPriority) = (priority, true)
-        guard earlier != priority else { return Effects() }
+        guard earlier != priority else { return }
         switch operation.record.phase {
         case .waiting(.name):
             guard let exclusion = operation.record.exclusion else { break }
@@ -592,7 +559,7 @@ struct Schedule {
             queues.join(operation)
         default: break
         }
-        return Effects(cancels: follow(coalescer.priorityChanged(of: operation)))
+        follow(coalescer.priorityChanged(of: operation))
     }
 
     // MARK: Sharing
@@ -607,23 +574,31 @@ struct Schedule {
         operation.record.phase = .waiting(.transfer)
         queues.release(operation)
         let (change, isNew) = coalescer.join(operation, key, new: new)
-        _ = follow(change)
+        follow(change)
         return (change.operation, isNew)
     }
 
-    /// A shared transfer has the highest priority of its subscribers; without any, it is returned to be cancelled.
-    private mutating func follow(_ change: Coalescer.Change?) -> RequestOperation<Data>? {
-        guard let change, let priority = change.priority else { return change?.operation }
-        return setPriority(priority, of: change.operation).cancels
+    /// A shared transfer has the highest priority of its subscribers; without any, it is cancelled.
+    private mutating func follow(_ change: Coalescer.Change?) {
+        guard let change else { return }
+        if let priority = change.priority {
+            setPriority(priority, of: change.operation)
+        } else {
+            abandoned.append(change.operation)
+        }
     }
 
-    /// Called when the shared transfer of an operation has a response; nil if the operation no longer waits for it.
-    mutating func answerCame(_ operation: AnyRequestOperation, of key: CoalescingKey) -> Effects? {
+    /// The shared transfer of an operation has a response, which has no effect if the operation no longer waits for it.
+    mutating func answerCame(
+        _ operation: AnyRequestOperation, of key: CoalescingKey, _ answer: Response<Data>, _ progress: TransferProgress
+    ) -> Step? {
         guard operation.record.phase == .waiting(.transfer), operation.record.sharedTransfer === key else { return nil }
         operation.record.sharedTransfer = nil
+        operation.record.makeFollowUp().share(answer)
+        operation.record.progress = progress
         guard !operation.record.isSuspended else {
             operation.record.phase = .waiting(.owner)
-            return Effects()
+            return nil
         }
         return answered(operation)
     }

@@ -1,49 +1,116 @@
-// Decides when operations run, and starts them or adds them to the operation queue.
+// One for each manager: its settings, its schedule with the only lock, and the objects that its operations share.
 import Foundation
 
-// ``Schedule`` makes the decisions; this class performs them with no lock held. The operations retain their scheduler,
-// so the manager may be released while they run. The manager's own queue receives only operations that are ready and
-// have a slot. Foundation rescans every operation that is not ready on every event, which makes long chains quadratic.
-// A caller's queue receives every operation at once, so that the guarantees of that queue apply.
+// ``Schedule`` makes the decisions; this class performs them with no lock held. It starts operations, or adds them to
+// the operation queue. The operations retain their scheduler, so the manager may be released while they run. The
+// manager's own queue receives only operations that are ready and have a slot. Foundation rescans every operation that
+// is not ready on every event, which makes long chains quadratic. A caller's queue receives every operation at once, so
+// that the guarantees of that queue apply. The scheduler of an operation without a manager has no queue.
 final class Scheduler: Sendable {
     private static let inlineStartLimit = 64
+    static let standalone = Scheduler()
 
-    let queue: OperationQueue
-    /// The manager's own operation queue runs on it, but does not retain it.
-    private let startQueue: DispatchQueue
+    let transport: any Transport
+    let directTransport: (any DirectTransport)?
+    let pausesInPlace: Bool
+    let defaults: RequestDefaults
+    let callbacks: Delivery?
+    let monitors: [any EventMonitor]
+    /// The size in bytes of the largest body that an outcome stores for a monitor; 0 if no monitor wants bodies.
+    let keptBodyBytes: Int
+    let redirects: RedirectPolicy
+    let retries: RetryPolicy
+    let interceptors: [any RequestInterceptor]
+    let cookies: CookieJar?
+    let cache: (any CacheEngine)?
+    let clock: any RequestClock
+    /// Whether the results of attempts are reported to the limits of their hosts.
+    let samplesHosts: Bool
+    let rateLimit: RateLimit
+    let unit: @Sendable () -> Double
+    let queue: OperationQueue?
     let ownQueue: ManagerQueue?
-    let context: ExecutionContext
-    var schedule: Locked<Schedule> { context.schedule }
+    /// What the manager decides, and the one lock that guards the records of its operations.
+    let schedule: Locked<Schedule>
     /// The batches and similar producers that have not ended.
     let producers = Locked<[ObjectIdentifier: any Producer]>([:])
+    let monitorQueue = DispatchQueue(label: "convoy.monitors")
+    private let executors = ExecutorPool()
+    private let otherExecutors = Locked<[QualityOfService: ExecutorPool]>([:])
+
+    // Starts or cancels operations, and makes, suspends, resumes or cancels tasks, in order, for callers that must not:
+    // a transport's thread and a lock's owner. In swift-corelibs-foundation, `cancel()` waits for the loader's queue,
+    // so a callback of that queue that calls `cancel()` deadlocks.
+    let taskControl = DispatchQueue(label: "convoy.task-control")
+
+    #if canImport(FoundationNetworking)
+        // On Linux, libdispatch creates its timer descriptors with the first timer of the process, and traps if no file
+        // descriptor is free. So the library starts a timer before requests use descriptors.
+        private static let timersAreReady: Void = {
+            let fired = DispatchSemaphore(value: 0)
+            DispatchQueue.global().asyncAfter(deadline: .now() + .microseconds(100)) { fired.signal() }
+            _ = fired.wait(timeout: .now() + .milliseconds(100))
+        }()
+    #endif
 
     init(
-        queue: OperationQueue, ownQueue: ManagerQueue?, startQueue: DispatchQueue, context: ExecutionContext
+        transport choice: TransportChoice = .automatic, defaults: RequestDefaults = .standard,
+        callbacks: Delivery? = nil, monitors: [any EventMonitor] = [], redirects: RedirectPolicy = .follow,
+        retries: RetryPolicy = .never, interceptors: [any RequestInterceptor] = [], cookies: CookieJar? = nil,
+        cache: (any ResponseCache)? = nil, clock: any RequestClock = SystemClock.shared,
+        maxBytesPerSecond: Int64? = nil, samplesHosts: Bool = false,
+        unit: @escaping @Sendable () -> Double = { Double.random(in: 0..<1) },
+        queue: OperationQueue? = nil, ownQueue: ManagerQueue? = nil, schedule: (Bool) -> Schedule = { _ in Schedule() }
     ) {
-        (self.queue, self.ownQueue, self.startQueue) = (queue, ownQueue, startQueue)
-        self.context = context
+        #if canImport(FoundationNetworking)
+            _ = Self.timersAreReady
+        #endif
+        transport = choice.transport
+        directTransport = transport as? any DirectTransport
+        pausesInPlace = transport.pausesInPlace
+        (self.defaults, self.callbacks, self.monitors) = (defaults, callbacks, monitors)
+        keptBodyBytes = monitors.reduce(0) { max($0, ($1 as? any BodyKeepingMonitor)?.keptBodyBytes ?? 0) }
+        (self.redirects, self.retries, self.interceptors) = (redirects, retries, interceptors)
+        (self.cookies, self.clock, self.unit, self.samplesHosts) = (cookies, clock, unit, samplesHosts)
+        (self.cache, self.queue, self.ownQueue) = (cache?.connection.engine, queue, ownQueue)
+        rateLimit = RateLimit(maxBytesPerSecond, clock: clock)
+        self.schedule = Locked(schedule(transport.isReentrant))
         ownQueue?.follow(self)
+    }
+
+    func cancel(_ task: any TransferTask) {
+        if transport.isReentrant { task.cancel() } else { taskControl.async { task.cancel() } }
+    }
+
+    func asksInterceptors(_ box: RequestCore.PolicyBox?) -> Bool {
+        box?.policies.interceptors.isEmpty == false
+            || !interceptors.isEmpty && box?.policies.usesManagerInterceptors != false
+    }
+
+    func executors(_ quality: QualityOfService) -> ExecutorPool {
+        if quality == .default { return executors }
+        return otherExecutors.withLock { others in
+            let executors = others[quality] ?? ExecutorPool(quality: DispatchQoS(quality))
+            others[quality] = executors
+            return executors
+        }
     }
 
     /// Returns the error if the operation has finished already, or is not of this manager; nil otherwise.
     @discardableResult
     func enqueue(_ operation: AnyRequestOperation, as role: OperationRecord.Role = .caller) -> RequestError? {
-        guard operation.context === context else { return refuseForeign(operation) }
+        guard operation.scheduler === self else { return refuseForeign(operation) }
         if operation.mayHaveDeadline { operation.armDeadline() }
         if role == .caller, let barrier = ownQueue?.lastBarrier,
             operation.withLock({ !$0.isEnqueued && !$0.isFinished })
         {
             operation.addDependency(barrier)
         }
-        let (now, defaults) = (context.clock.now, operation.isPlain ? context.defaults : nil)
+        let (now, defaults) = (clock.now, operation.isPlain ? defaults : nil)
         let arrival = changing(at: now) { $0.arrive(operation, as: role, CompactInstant(now), preparing: defaults) }
         guard let arrival else { return refuseFinished(operation) }
         if arrival.notifiesEvents { operation.notifyEvents() }
-        if let error = arrival.refusal {
-            operation.conclude(AnyOutcome(error: error))
-        } else {
-            perform(arrival.effects, for: operation)
-        }
+        operation.perform(arrival.step)
         return nil
     }
 
@@ -67,9 +134,9 @@ final class Scheduler: Sendable {
     private func refuse(_ operation: AnyRequestOperation, _ message: String) -> RequestError {
         let error = RequestError(
             .invalidRequest, message, summary: operation.request?.summary ?? RequestSummary(text: operation.label))
-        if !context.monitors.isEmpty {
-            context.monitorQueue.async { [context] in
-                for monitor in context.monitors { monitor.operation(operation, wasRefused: error) }
+        if !monitors.isEmpty {
+            monitorQueue.async { [monitors] in
+                for monitor in monitors { monitor.operation(operation, wasRefused: error) }
             }
         }
         return error
@@ -77,32 +144,12 @@ final class Scheduler: Sendable {
 
     static let shutDownReason = "nothing was sent: its manager has been shut down; make another manager"
 
-    func perform(_ effects: Schedule.Effects, for operation: AnyRequestOperation) {
-        if let transfer = effects.cancels { transfer.cancel() }
-        if effects.isRefused { operation.conclude(.managerShutDown, Self.shutDownReason) }
-        if effects.starts { operation.start() }
-        if effects.enters {
-            let startsHere = ownQueue?.startsAtOnce == true && context.transport.isReentrant && operation.isInternal
-            if startsHere, schedule.withLock({ _ in operation.startsInline }) {
-                operation.start()
-            } else {
-                enter(operation)
-            }
-        }
-        if effects.prepares { prepare(operation) }
-    }
-
     // MARK: Starting
 
     func pump() { changing { _ in } }
 
     /// Calls `pump()` on another thread, because many operations may start and the current thread has other work.
-    func pumpElsewhere() { startQueue.async { self.pump() } }
-
-    private func next(_ schedule: inout Schedule, _ now: ContinuousClock.Instant) -> Schedule.Next {
-        let isReentrant = context.transport.isReentrant
-        return schedule.next(now, startsHere: isReentrant && ownQueue?.startsAtOnce == true, isReentrant: isReentrant)
-    }
+    func pumpElsewhere() { taskControl.async { self.pump() } }
 
     // Changes the schedule, and starts what may start then. One thread at a time starts or queues operations, so they
     // enter the operation queue in the order of their slots.
@@ -110,12 +157,12 @@ final class Scheduler: Sendable {
     func changing<Result: Sendable & ~Copyable>(
         at now: ContinuousClock.Instant? = nil, _ change: (inout Schedule) -> Result
     ) -> Result {
-        let now = now ?? context.clock.now
+        let now = now ?? clock.now
         var first: Schedule.Next?
         let result = schedule.withLock { schedule in
             let result = change(&schedule)
             // If another thread is starting operations, that thread checks once more before it stops.
-            if !schedule.isHandingOver { first = next(&schedule, now) }
+            if !schedule.isHandingOver { first = schedule.next(now) }
             return result
         }
         if let first { handOver(first) }
@@ -127,23 +174,18 @@ final class Scheduler: Sendable {
         while true {
             // The thread that starts operations also sets the timers for new holds.
             for hold in next.holds { liftLater(hold) }
+            for transfer in next.abandoned { transfer.cancel() }
             guard let (operation, step) = next.step else { return }
             count += 1
-            switch step {
-            case .send: operation.send(1)
-            case .launch: operation.launchWithoutBlocking()
-            case .adjust: operation.adjustTask()
-            case .enter: if enter(operation) { count -= 1 }
-            case .start: context.taskControl.async { operation.start() }
-            }
+            if case .enter? = step { if enter(operation) { count -= 1 } } else { operation.perform(step) }
             // The current thread may be the main thread, and other threads may add operations as fast as it starts
             // them.
             if count == Self.inlineStartLimit {
                 schedule.withLock { $0.isHandingOver = false }
                 return pumpElsewhere()
             }
-            let now = context.clock.now
-            next = schedule.withLock { self.next(&$0, now) }
+            let now = clock.now
+            next = schedule.withLock { $0.next(now) }
         }
     }
 
@@ -151,7 +193,7 @@ final class Scheduler: Sendable {
     @discardableResult
     func enter(_ operation: AnyRequestOperation) -> Bool {
         if let ownQueue { return ownQueue.add(operation) }
-        return operation.handOver { queue.addOperation($0) }
+        return operation.handOver { queue?.addOperation($0) }
     }
 }
 
@@ -214,7 +256,7 @@ extension Scheduler {
     private func giveSlotsAgain(
         after delay: DispatchTimeInterval, begun: Int, at last: DispatchTime, until end: DispatchTime
     ) {
-        context.taskControl.asyncAfter(deadline: .now() + delay) {
+        taskControl.asyncAfter(deadline: .now() + delay) {
             let now = DispatchTime.now()
             let newCount = self.schedule.withLock { schedule -> Int? in
                 let (nowBegun, running) = schedule.queueCancellations
@@ -258,7 +300,7 @@ extension Scheduler {
     }
 
     func why(_ operation: AnyRequestOperation) -> String {
-        let now = context.clock.now
+        let now = clock.now
         typealias View = (
             phase: OperationRecord.Phase, hasBegun: Bool, transfer: AnyRequestOperation?, name: String,
             holder: AnyRequestOperation?, slot: String
@@ -290,9 +332,9 @@ extension Scheduler {
 
     private func whyNotStarted(_ operation: AnyRequestOperation) -> String {
         if !operation.unfinishedDependencies.isEmpty { return operation.whyBlocked }
-        if queue.isSuspended { return "waits for the queue: it is suspended" }
+        if queue?.isSuspended == true { return "waits for the queue: it is suspended" }
         guard operation.isBehindBarrier else { return "waits for the queue to start it" }
-        let earlier = queue.operations.prefix { $0 !== operation }
+        let earlier = (queue?.operations ?? []).prefix { $0 !== operation }
         let waiting = earlier.filter { !$0.isFinished && ($0 as? AnyRequestOperation)?.isBehindBarrier != true }
         return waiting.isEmpty
             ? "waits for a barrier of its queue"
@@ -331,21 +373,21 @@ extension Scheduler {
 
     private func awaitSlot(_ operation: AnyRequestOperation) {
         if operation.policyBox?.policies.isCoalesced == true, share(operation) { return }
-        if let engine = context.cache { consult(engine, operation) } else { queue(operation) }
+        if let engine = cache { consult(engine, operation) } else { queue(operation) }
     }
 
     private func queue(_ operation: AnyRequestOperation, hasAnswer: Bool = false) {
-        let now = context.clock.now
-        let (effects, hold) = changing(at: now) { schedule -> (Schedule.Effects, String?) in
-            let effects = schedule.prepared(operation, hasAnswer: hasAnswer)
+        let now = clock.now
+        let (step, hold) = changing(at: now) { schedule -> (Schedule.Step?, String?) in
+            let step = schedule.prepared(operation, hasAnswer: hasAnswer)
             guard operation.mayHaveDeadline, case .waiting = operation.record.phase,
                 let deadline = operation.record.followUp?.deadline
-            else { return (effects, nil) }
-            return (effects, schedule.queues.holdWords(of: operation.record.nextHost, past: deadline, now: now))
+            else { return (step, nil) }
+            return (step, schedule.queues.holdWords(of: operation.record.nextHost, past: deadline, now: now))
         }
         // A request that could only be sent after its deadline fails now.
         if let hold { return operation.conclude(.deadlineExceeded, "not sent: \(hold)") }
-        operation.perform(effects)
+        operation.perform(step)
     }
 
     /// Changes a property on which ``Schedule/isHoldingBack`` depends, then starts the groups that may start.
@@ -369,9 +411,9 @@ extension Scheduler {
     }
 
     func liftLater(_ hold: HostQueues.NewHold) {
-        _ = context.clock.wake(at: hold.until) { [weak self] in
+        _ = clock.wake(at: hold.until) { [weak self] in
             guard let self else { return }
-            let now = context.clock.now
+            let now = clock.now
             schedule.withLock { $0.queues.lift(hold.host, now: now) }
             pumpElsewhere()
         }
@@ -380,15 +422,15 @@ extension Scheduler {
     func sample(
         from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?
     ) {
-        guard context.samplesHosts else { return }
-        let now = context.clock.now
+        guard samplesHosts else { return }
+        let now = clock.now
         let answered = operation.timings.firstByte.flatMap { $0 >= started ? $0 : nil } ?? now
         let sample = HostSample(latency: started.duration(to: answered), statusCode: statusCode, failure: failure?.code)
         changing { $0.queues.record(sample, of: operation, now: now) }
     }
 
     func takeFromRetryBudget() -> Bool {
-        let now = context.clock.now
+        let now = clock.now
         return schedule.withLock { $0.retryBudget.take(now: now) }
     }
 }
@@ -431,7 +473,7 @@ extension Scheduler {
         _ request: PreparedRequest, for operation: AnyRequestOperation,
         _ then: @escaping @Sendable ((any CacheExchange)?) -> Void
     ) {
-        guard let engine = context.cache, let core = operation.withLock({ $0.requestPlan?.core }) else {
+        guard let engine = cache, let core = operation.withLock({ $0.requestPlan?.core }) else {
             return then(nil)
         }
         let query = query(request, core)
@@ -483,7 +525,7 @@ extension Scheduler {
             }
         }
         guard isShared, let timer else { return false }
-        _ = context.clock.wake(at: context.clock.now + Self.mostWait) { timer.fire() }
+        _ = clock.wake(at: clock.now + Self.mostWait) { timer.fire() }
         return true
     }
 
@@ -500,13 +542,13 @@ extension Scheduler {
         }
         guard let (asked, core) = given else { return nil }
         var request = asked
-        context.cookies?.add(to: &request)
+        cookies?.add(to: &request)
         return query(request, core)
     }
 
     private func query(_ request: PreparedRequest, _ core: RequestCore) -> CacheQuery {
         let keepsCoding = core.destination.isFile && request.keepsCoding || request.asksForIdentity
-        return CacheQuery(request, core.policyBox?.policies.cache, keepsCoding: keepsCoding, clock: context.clock)
+        return CacheQuery(request, core.policyBox?.policies.cache, keepsCoding: keepsCoding, clock: clock)
     }
 
     /// Validates a stale response in the background, while an operation uses it (RFC 5861, section 3).
@@ -537,6 +579,13 @@ extension Scheduler {
     }
 }
 
+extension CookieJar {
+    func add(to request: inout PreparedRequest) {
+        if request.headerFields.contains("Cookie") || request.omittedFields.contains("cookie") { return }
+        request.headerFields["Cookie"] = cookieField(for: request.url)
+    }
+}
+
 /// A background refresh is a producer, because ``Scheduler/cancelAll()`` cancels only listed operations and producers.
 extension AnyRequestOperation: Producer {}
 
@@ -560,17 +609,17 @@ extension Scheduler {
     private func storedResponse<Output>(
         to request: Request<Output>, from cache: any CacheEngine, _ prepared: inout PreparedRequest?
     ) -> Response<Output>? {
-        let started = context.clock.now
+        let started = clock.now
         let core = request.sharedCore
         guard core.value.policyBox == nil, core.value.decodesAtOnce, core.value.method == .get,
             core.value.body == nil, case .memory = core.value.destination,
-            context.monitors.isEmpty, context.interceptors.isEmpty, servesAtOnce,
-            var asked = try? core.value.prepared(context.defaults)
+            monitors.isEmpty, interceptors.isEmpty, servesAtOnce,
+            var asked = try? core.value.prepared(defaults)
         else { return nil }
         // The operation adds cookies itself, so `prepared` must not have them.
         let given = asked
-        context.cookies?.add(to: &asked)
-        let query = CacheQuery(asked, nil, keepsCoding: asked.asksForIdentity, clock: context.clock)
+        cookies?.add(to: &asked)
+        let query = CacheQuery(asked, nil, keepsCoding: asked.asksForIdentity, clock: clock)
         switch cache.answer(query) {
         case .unknown: return nil
         case .none:
@@ -596,14 +645,14 @@ extension Scheduler {
         started: ContinuousClock.Instant
     ) -> Response<Output>? {
         let rules = request.sharedCore.value.answerRules
-        guard rules.refusal(of: answer.head, context.defaults) == nil,
-            body.count <= rules.memoryLimit(context.defaults),
-            let value = try? answer.decode(body, for: request, context.defaults.decoder)
+        guard rules.refusal(of: answer.head, defaults) == nil,
+            body.count <= rules.memoryLimit(defaults),
+            let value = try? answer.decode(body, for: request, defaults.decoder)
         else { return nil }
         var (timings, transfer) = (Timings(), TransferProgress())
         let moment = CompactInstant(started)
         (timings.queuedMoment, timings.startedMoment, timings.attemptStartedMoment) = (moment, moment, moment)
-        let end = CompactInstant(context.clock.now)
+        let end = CompactInstant(clock.now)
         (timings.firstByteMoment, timings.finishedMoment) = (end, end)
         transfer.download = ByteProgress(
             completedBytes: Int64(body.count), totalBytes: answer.head.expectedBytes)

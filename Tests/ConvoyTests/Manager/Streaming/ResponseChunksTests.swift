@@ -63,7 +63,7 @@ import Testing
 
     @Test func aTransportThatCanPausesForASlowReader() async throws {
         let (chunks, exchange, _) = try await begin()
-        let control = chunks.operation.context.taskControl
+        let control = chunks.operation.scheduler.taskControl
         exchange.respond(ResponseHead(statusCode: 200))
         exchange.send(Data(count: (1 << 20) - 1))
         control.sync {}
@@ -83,7 +83,7 @@ import Testing
 
     @Test func resumingTheOperationDoesNotFloodASlowReader() async throws {
         let (chunks, exchange, _) = try await begin()
-        let control = chunks.operation.context.taskControl
+        let control = chunks.operation.scheduler.taskControl
         exchange.respond(ResponseHead(statusCode: 200))
         for _ in 0..<4 { exchange.send(Data(count: 1 << 19)) }
         chunks.operation.suspend()

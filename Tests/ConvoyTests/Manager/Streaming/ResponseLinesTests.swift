@@ -53,7 +53,7 @@ import Testing
             #expect(error?.request == "GET http://stub/a")
         }
         #expect(await lines.operation.resultCode() == .bodyTooLarge)
-        lines.operation.context.taskControl.sync {}
+        lines.operation.scheduler.taskControl.sync {}
         #expect(exchange.isCancelled)
     }
 

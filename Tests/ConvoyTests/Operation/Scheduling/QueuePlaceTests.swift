@@ -21,7 +21,7 @@ import Testing
         let server = StubServer()
         let manager = server.manager(queue: EagerQueue())
         let gate = DispatchSemaphore(value: 0)
-        manager.scheduler.context.taskControl.async { _ = gate.wait(timeout: .now() + 60) }
+        manager.scheduler.taskControl.async { _ = gate.wait(timeout: .now() + 60) }
         let operation = manager.enqueue(.stub("a"))
         #expect(server.paths == ["/a"])
         gate.signal()

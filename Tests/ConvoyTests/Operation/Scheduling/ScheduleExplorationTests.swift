@@ -32,9 +32,9 @@ import Testing
     private static func explore(
         _ setting: ScheduleWorld.Setting, states limit: Int, defect: ScheduleWorld.Defect? = nil
     ) async -> (states: Int, depth: Int, fault: String?) {
-        let context = ExecutionContext(transport: .custom(StubServer().transport))
+        let scheduler = Scheduler(transport: .custom(StubServer().transport))
         func world(after events: [Event]) -> ScheduleWorld {
-            var world = ScheduleWorld(setting, context, defect: defect)
+            var world = ScheduleWorld(setting, scheduler, defect: defect)
             for event in events { world.handle(event) }
             return world
         }
@@ -75,8 +75,8 @@ import Testing
 
     /// A paused transfer may fail while its operation waits for a slot, which must not restart it.
     @Test func anAttemptThatEndsWhileItsOperationWaitsLeavesTheLine() {
-        let context = ExecutionContext(transport: .custom(StubServer().transport))
-        var world = ScheduleWorld(.init(queue: .own, events: []), context)
+        let scheduler = Scheduler(transport: .custom(StubServer().transport))
+        var world = ScheduleWorld(.init(queue: .own, events: []), scheduler)
         let ways: [(events: [Event], phase: OperationRecord.Phase)] = [
             ([.enqueue(0), .perform(.prepare(0)), .perform(.queued(0)), .perform(.launch(0))], .running),
             ([.suspend(0), .perform(.adjust(0))], .waiting(.owner)),

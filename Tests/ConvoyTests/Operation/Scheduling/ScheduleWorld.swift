@@ -73,7 +73,7 @@ struct ScheduleWorld {
     private var transfer: RequestOperation<Data>?
     private var key: CoalescingKey?
 
-    init(_ setting: Setting, _ context: ExecutionContext, defect: Defect? = nil) {
+    init(_ setting: Setting, _ scheduler: Scheduler, defect: Defect? = nil) {
         (self.setting, self.defect) = (setting, defect)
         schedule = Schedule(limit: setting.limit, hosts: HostLimits(fixed: 1), queue: setting.queue)
         (finishes, launches) = (Array(repeating: 0, count: 3), Array(repeating: 0, count: 3))
@@ -81,7 +81,7 @@ struct ScheduleWorld {
             var request = Request<Data>.get("http://\(host)/")
             if let name = setting.name { request = request.mutuallyExclusive(name) }
             if setting.isShared { request = request.coalesced() }
-            let operation = RequestOperation<Data>(requestPlan: TypedRequestPlan(request), context: context)
+            let operation = RequestOperation<Data>(requestPlan: TypedRequestPlan(request), scheduler: scheduler)
             operation.record.prepared = try? request.core.prepared(.standard)
             return operation
         }
@@ -141,7 +141,7 @@ struct ScheduleWorld {
         switch event {
         case .enqueue(let index):
             let arrival = schedule.arrive(operations[index], as: .caller, CompactInstant(.now))
-            if let arrival { perform(arrival.effects, index) }
+            perform(arrival?.step, index)
         case .start(let index): start(index)
         case .cancel(let index): conclude(index)
         case .suspend(let index), .resume(let index):
@@ -150,12 +150,12 @@ struct ScheduleWorld {
                 isSuspended, operations[index], by: .owner, pausesInPlace: index != 1, .now)
             // Without a transport there is no task, but the attempt ends all the same.
             if wasMoving, operations[index].record.taskPhase == .launching { works.append(.close(index)) }
-            perform(change.effects, index)
-        case .raise(let index): perform(schedule.setPriority(.high, of: operations[index]), index)
+            perform(change?.step, index)
+        case .raise(let index): schedule.setPriority(.high, of: operations[index])
         case .depend(let from, let to):
             edges.append((from, to))
             operations[from].record.unfinished += 1
-            perform(schedule.block(operations[from]), from)
+            schedule.block(operations[from])
         case .suspendManager: schedule.isSuspended = true
         case .resumeManager: schedule.isSuspended = false
         case .succeed(let index):
@@ -199,15 +199,12 @@ struct ScheduleWorld {
             guard let transfer, let key else { return }
             self.transfer = nil
             for (operation, key) in schedule.coalescer.end(transfer, key) {
-                guard let index = index(operation), let effects = schedule.answerCame(operation, of: key) else {
-                    continue
-                }
-                guard let request = operation.record.prepared else { continue }
+                guard let index = index(operation), let request = operation.record.prepared else { continue }
                 let exchange = Exchange(
                     request: request, head: ResponseHead(statusCode: 200), timings: Timings(),
                     transfer: TransferProgress(), metrics: nil, earlierAttempts: [])
-                operation.record.makeFollowUp().share(Response(value: Data(), exchange: exchange))
-                perform(effects, index)
+                let answer = Response(value: Data(), exchange: exchange)
+                perform(schedule.answerCame(operation, of: key, answer, TransferProgress()), index)
             }
         }
     }
@@ -217,7 +214,7 @@ struct ScheduleWorld {
             let key = CoalescingKey(core, request)
         else { return false }
         let new = RequestOperation<Data>(
-            requestPlan: TypedRequestPlan(Request<Data>.get("http://shared/")), context: operation.context)
+            requestPlan: TypedRequestPlan(Request<Data>.get("http://shared/")), scheduler: operation.scheduler)
         guard let (shared, isNew) = schedule.share(operation, key, new: new) else { return false }
         if isNew {
             (transfer, self.key) = (shared, key)
@@ -226,38 +223,35 @@ struct ScheduleWorld {
         return true
     }
 
-    private mutating func perform(_ effects: Schedule.Effects, _ index: Int) {
-        if effects.prepares { works.append(.prepare(index)) }
-        if effects.enters { works.append(.queued(index)) }
-        if effects.starts { works.append(.begin(index)) }
-        if effects.launches, defect != .launchIsLost { works.append(.launch(index)) }
-        if effects.adjusts { works.append(.adjust(index)) }
-        if effects.cancels != nil {
-            works.removeAll { $0 == .answer }
-            transfer = nil
+    private mutating func perform(_ step: Schedule.Step?, _ index: Int) {
+        switch step {
+        case nil, .begin: break
+        case .prepare: works.append(.prepare(index))
+        case .enter: works.append(.queued(index))
+        case .start, .startElsewhere: works.append(.begin(index))
+        case .launch, .send: if defect != .launchIsLost { works.append(.launch(index)) }
+        case .adjust: works.append(.adjust(index))
+        case .finish: works.append(.finish(index))
+        case .refuseStart: fault = "\(index) is started while it waits for a dependency"
+        case .refuse, .fail: fault = "\(index) is refused"
         }
     }
 
     private mutating func startNext() {
-        while let (operation, step) = schedule.next(.now, startsHere: false, isReentrant: false).step {
-            guard let index = index(operation) else { return }
-            switch step {
-            case .send, .launch: works.append(.launch(index))
-            case .adjust: works.append(.adjust(index))
-            case .enter: works.append(.queued(index))
-            case .start: works.append(.begin(index))
+        while true {
+            let next = schedule.next(.now)
+            if !next.abandoned.isEmpty {
+                works.removeAll { $0 == .answer }
+                transfer = nil
             }
-            if defect == .slotIsGivenTwice, step == .enter { works.append(.launch(index)) }
+            guard let (operation, step) = next.step, let index = index(operation) else { return }
+            perform(step, index)
+            if defect == .slotIsGivenTwice, case .enter? = step { works.append(.launch(index)) }
         }
     }
 
     private mutating func start(_ index: Int) {
-        switch schedule.start(operations[index], CompactInstant(.now), hasAnswer: false) {
-        case .none: break
-        case .isBlocked: fault = "\(index) is started while it waits for a dependency"
-        case .finishes: works.append(.finish(index))
-        case .begins(let arrival): perform(arrival.effects, index)
-        }
+        perform(schedule.start(operations[index], CompactInstant(.now), hasAnswer: false).step, index)
     }
 
     private mutating func launch(_ index: Int) {
@@ -289,8 +283,7 @@ struct ScheduleWorld {
         if launches[index] == 0 { cancelledBeforeSending.insert(index) }
         operation.record.outcome = AnyOutcome(error: isAnswer ? nil : RequestError(.cancelled, "cancelled"))
         if defect == .cancelStaysInLine, phase == .waiting(.slot) { return works.append(.finish(index)) }
-        let (isInNoQueue, cancels) = schedule.concluded(operation, in: phase)
-        perform(Schedule.Effects(cancels: cancels), index)
+        let isInNoQueue = schedule.concluded(operation, in: phase)
         if operation.record.phase == .finishing(wasExecuting: true) {
             works.append(.finish(index))
         } else if isInNoQueue {
