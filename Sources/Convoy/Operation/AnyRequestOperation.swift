@@ -334,7 +334,7 @@ extension AnyRequestOperation {
     ///
     /// Empty if nothing was sent. An operation that shared a transfer lists the attempts of that transfer.
     public var attempts: [AttemptRecord] {
-        let (outcome, records) = withLock { ($0.outcome, $0.followUp?.records ?? []) }
+        let (outcome, records) = withLock { ($0.outcome, $0.followUp?.history.records ?? []) }
         return outcome?.attempts ?? records
     }
 
@@ -633,7 +633,7 @@ extension AnyRequestOperation {
             case .success(.isThere(let file)):
                 self.finishUnsent(number, with: file, request)
             case .failure(let error):
-                if error.lacksDescriptors, self.putOff(number) { return }
+                if error.lacksDescriptors, self.waitForDescriptor(number) { return }
                 self.conclude(error.with(request.summary), attempt: number)
             }
         }
@@ -712,91 +712,6 @@ extension AnyRequestOperation {
     func interceptors(_ box: RequestCore.PolicyBox?) -> [any RequestInterceptor] {
         guard let policies = box?.policies else { return scheduler.interceptors }
         return (policies.usesManagerInterceptors ? scheduler.interceptors : []) + policies.interceptors
-    }
-
-    // False if an interceptor declares the request outdated. After ten outdated requests of the operation, the result
-    // is always true, so that the operation sends one.
-    func isCurrent(_ request: PreparedRequest, _ interceptors: [any RequestInterceptor]) -> Bool {
-        if interceptors.allSatisfy({ $0.isCurrent(request) }) { return true }
-        return withLock { state in
-            let followUp = state.makeFollowUp()
-            followUp.outdatedCount += 1
-            return followUp.outdatedCount > 10
-        }
-    }
-
-    func adapt(_ number: Int, _ box: RequestCore.PolicyBox?) {
-        intercept(box, number, isUnsent: true) {
-            interceptors, attempt, base in
-            var request = base
-            for interceptor in interceptors {
-                request = try await interceptor.adapt(request, for: attempt)
-                try Task.checkCancellation()
-            }
-            if attempt.hasLeftOrigin {
-                // The request goes to another origin. So secret fields that an interceptor added are removed.
-                request.headerFields.removeAll { field in field.isBoundToOrigin && !base.headerFields.contains(field) }
-            }
-            try request.check()
-            return { [request] in
-                self.withLock { $0.followUp?.adapted = request }
-                self.queueAgain()
-            }
-        }
-    }
-
-    func askInterceptors(after ending: AttemptEnding, then: @escaping @Sendable (InterceptorDecision) -> Void) {
-        let (number, box) = (ending.attempt.number, ending.attempt.rules.policyBox)
-        let end = AttemptEnd(
-            request: ending.request, response: ending.head, error: ending.error,
-            isRedirect: redirection(ending) != nil)
-        intercept(box, number, isUnsent: false) {
-            interceptors, attempt, _ in
-            var decision = InterceptorDecision.proceed
-            for interceptor in interceptors where decision == .proceed {
-                decision = try await interceptor.decide(after: end, of: attempt)
-            }
-            return { [decision] in then(decision) }
-        }
-    }
-
-    /// `work` returns a closure for the serial executor; if `work` throws, the operation fails.
-    private func intercept(
-        _ box: RequestCore.PolicyBox?, _ number: Int, isUnsent: Bool,
-        _ work:
-            @escaping @Sendable ([any RequestInterceptor], AttemptContext, PreparedRequest) async throws
-            -> @Sendable () -> Void
-    ) {
-        let given = schedule { schedule -> (AttemptContext, PreparedRequest)? in
-            guard let original = record.prepared, let request = record.nextRequest else { return nil }
-            if isUnsent {
-                guard schedule.putOff(self, number, until: .interceptor) else { return nil }
-            } else {
-                guard record.phase == .deciding, record.attempt == number else { return nil }
-                schedule.queues.release(self)
-            }
-            let followUp = record.makeFollowUp()
-            followUp.adapted = nil
-            let attempt = AttemptContext(
-                number: number + (box?.policies.earlierAttemptCount ?? 0), originalRequest: original,
-                hasLeftOrigin: followUp.hasLeftOrigin || box?.policies.hasLeftOrigin == true,
-                isMirror: box?.policies.isMirror == true, earlierAttempts: followUp.records)
-            return (attempt, request)
-        }
-        guard let (attempt, request) = given else { return }
-        let interceptors = interceptors(box)
-        // The request waits for this task. At the default priority, tasks of higher priority could starve this one.
-        let task = Task(priority: .userInitiated) {
-            do {
-                onExecutor(try await work(interceptors, attempt, request))
-            } catch {
-                let error =
-                    error as? RequestError
-                    ?? RequestError(.interceptorFailed, "an interceptor failed: \(error)", underlying: error)
-                onExecutor { self.conclude(error) }
-            }
-        }
-        keep(.interceptors) { task.cancel() }
     }
 }
 
@@ -902,21 +817,6 @@ extension AnyRequestOperation {
                     summary: exchange.request.summary, response: exchange.head, body: body.data, underlying: error))
         }
     }
-
-    func telling(_ error: RequestError, of ending: AttemptEnding) -> RequestError {
-        guard ending.isAnswer, error.code == .unacceptableStatus, error.underlying == nil, let head = ending.head,
-            let body = error.body, let decode = ending.attempt.rules.policyBox?.policies.decodesRefusal,
-            withLock({ $0.outcome == nil })
-        else { return error }
-        do {
-            let failure = try decode(ReceivedBody(storedData: body, decoder: scheduler.defaults.decoder), head)
-            // The server may have chosen this text, so its length is limited.
-            let words = (failure as? any LocalizedError)?.errorDescription.map { ": \(String($0.prefix(300)).oneLine)" }
-            return error.refused(words ?? "", failure)
-        } catch let reason {
-            return error.refused(", and its body could not be decoded: \(reason.decodingWords)", reason)
-        }
-    }
 }
 
 extension AnyRequestOperation {
@@ -931,258 +831,6 @@ extension AnyRequestOperation {
         let running = withLock { $0.transfer?.attempt.request }
         return attempts.map(\.request) + [running].compactMap(\.self)
     }
-
-    // While another attempt may follow, the body is not yet written to the destination. Called on the transport's
-    // thread.
-    func mayRepeat(after head: ResponseHead, of request: PreparedRequest) -> Bool {
-        (300..<400).contains(head.statusCode) && redirectPolicy.leads(head, of: request)
-            || head.statusCode == 401 && asksInterceptors
-            || head.statusCode == 417 && request.headerFields.contains("Expect")
-    }
-
-    private var redirectPolicy: RedirectPolicy { policyBox?.policies.redirects ?? scheduler.redirects }
-
-    func attemptEnded(_ ending: AttemptEnding) {
-        let attempt = ending.attempt
-        guard schedule({ $0.attemptEnded(self, attempt.number) }) else { return }
-        if ending.error?.underlying is StoredAnswerIsGone {
-            return again(ending, .startOver) { $0.lostStoredAnswer = true }
-        }
-        guard asksInterceptors else { return followUp(ending) }
-        askInterceptors(after: ending) { decision in
-            switch decision {
-            case .proceed: self.followUp(ending)
-            case .stop: self.letStand(ending)
-            case .retry(let delay): self.repeatIntercepted(ending, after: delay)
-            }
-        }
-    }
-
-    private func followUp(_ ending: AttemptEnding) {
-        if let head = redirection(ending) { return redirect(ending, head) }
-        if dropsExpectation(ending) { return }
-        if let error = ending.error, error.lacksDescriptors, awaitsDescriptor(ending) { return }
-        guard let error = ending.error else { return letStand(ending) }
-        // A cached error response says nothing about the host now, and a retry would return it again.
-        let isStored = ending.isAnswer && ending.attempt.isAnswered
-        if !isStored, retries(ending, error) { return }
-        if ending.canStartOver, withLock({ $0.makeFollowUp().startOver() }) {
-            return again(ending, .startOver)
-        }
-        let defect = ending.isAnswer ? ending.head.flatMap { redirectPolicy.defect(of: $0, of: ending.request) } : nil
-        letStand(ending, telling: defect.map(error.noting))
-    }
-
-    func redirection(_ ending: AttemptEnding) -> ResponseHead? {
-        guard ending.hasHead, let head = ending.head, redirectPolicy.leads(head, of: ending.request) else { return nil }
-        return head
-    }
-
-    private func redirect(_ ending: AttemptEnding, _ head: ResponseHead) {
-        let (base, records) = withLock { ($0.nextRequest, $0.followUp?.records ?? []) }
-        guard var base else { return }
-        // Interceptors may have changed URL and method. Their other changes do not apply to the next request.
-        (base.url, base.method) = (ending.request.url, ending.request.method)
-        switch redirectPolicy.next(after: head, of: base, earlier: records) {
-        case .stands: letStand(ending)
-        case .fail(let error):
-            conclude(error, response: head, attempt: ending.attempt.number, taskHasEnded: ending.taskHasEnded)
-        case .follow(let next, let leavesOrigin):
-            again(ending, .redirect(to: next.url), request: next) { if leavesOrigin { $0.hasLeftOrigin = true } }
-        }
-    }
-
-    /// Without its `Expect` field, which the server has rejected (RFC 9110, section 10.1.1); false if it cannot be sent
-    /// again.
-    private func dropsExpectation(_ ending: AttemptEnding) -> Bool {
-        guard ending.isAnswer, ending.head?.statusCode == 417, ending.attempt.canBeRepeated,
-            var next = withLock({ $0.nextRequest }), next.headerFields.contains("Expect")
-        else { return false }
-        next.headerFields["Expect"] = nil
-        again(ending, .retry(after: .zero), request: next)
-        return true
-    }
-
-    private func retries(_ ending: AttemptEnding, _ error: RequestError) -> Bool {
-        let policy = policyBox?.policies.retries ?? scheduler.retries
-        let (base, retryCount, deadline) = withLock { state in
-            if let followUp = state.followUp, ending.resumableBytes > followUp.resumableBytes,
-                state.nextRequest?.canBeContinued == true
-            {
-                (followUp.resumableBytes, followUp.retryCount) = (ending.resumableBytes, 0)
-            }
-            return (state.nextRequest, state.followUp?.retryCount ?? 0, state.followUp?.deadline)
-        }
-        let asked = retryAfter(ending, policy)
-        // The policy must permit both the request before its interceptors and the adapted one. An interceptor may have
-        // turned a GET into a POST. It may also set another Idempotency-Key for each attempt.
-        guard let base, ending.attempt.canBeRepeated,
-            policy.permits(error, of: base, retries: retryCount),
-            policy.permits(error, of: ending.request, retries: retryCount)
-        else { return false }
-        if let asked, asked.time > policy.maxRetryAfter {
-            let value = ending.head?.headerFields["Retry-After"] ?? ""
-            letStand(
-                ending,
-                telling: error.noting(
-                    "it is not retried, because Retry-After: \(value) is beyond the longest wait, "
-                        + policy.maxRetryAfter.words))
-            return true
-        }
-        // The policy's delay is added to `Retry-After`, so the retry waits longer than new requests to the host.
-        let delay =
-            policy.delay(beforeRetry: retryCount + 1, unit: scheduler.unit()) + (asked?.time ?? .zero)
-        if let deadline, ending.ended + delay >= deadline {
-            let asked = asked.map { " \($0.reason.wordsForItself)," } ?? ""
-            let told = error.noting("another attempt, in \(delay.words),\(asked) would be after its deadline")
-            letStand(ending, telling: told)
-            return true
-        }
-        if !scheduler.takeFromRetryBudget() { return false }
-        again(ending, .retry(after: delay), asked: asked?.reason) { $0.retryCount += 1 }
-        return true
-    }
-
-    /// If the policy's scope is the host, no request to that host starts during the delay, at most for the policy's
-    /// maximum, even if this request is not retried.
-    private func retryAfter(
-        _ ending: AttemptEnding, _ policy: RetryPolicy
-    ) -> (time: Duration, reason: RetryAfterReason)? {
-        guard ending.isAnswer, let head = ending.head,
-            let time = head.retryAfter(now: scheduler.clock.date)
-        else { return nil }
-        let reason = RetryAfterReason(request: ending.request.summary, statusCode: head.statusCode)
-        if policy.retryAfterScope == .host {
-            let held = max(.zero, min(time, policy.maxRetryAfter))
-            scheduler.hold(ending.request.hostKey, until: ending.ended + held, reason)
-        }
-        return (time, reason)
-    }
-
-    private func repeatIntercepted(_ ending: AttemptEnding, after delay: Duration) {
-        let count = withLock { $0.followUp?.interceptionCount ?? 0 }
-        guard count < policyBox?.policies.interceptorRetryLimit ?? 10, ending.attempt.canBeRepeated else {
-            return letStand(ending)
-        }
-        let delay = min(max(.zero, delay), .seconds(1_000_000_000))
-        again(ending, .intercepted(after: delay)) { $0.interceptionCount += 1 }
-    }
-
-    private func letStand(_ ending: AttemptEnding, telling told: RequestError? = nil) {
-        guard let error = told ?? unauthorized(ending) ?? ending.error else { return ending.attempt.giveAnswer() }
-        conclude(
-            AnyOutcome(error: telling(error, of: ending)), attempt: ending.attempt.number,
-            taskHasEnded: ending.taskHasEnded)
-    }
-
-    private func unauthorized(_ ending: AttemptEnding) -> RequestError? {
-        guard ending.isAnswer, let error = ending.error, error.code == .unacceptableStatus, let head = ending.head,
-            head.statusCode == 401
-        else { return nil }
-        // Transports send the user name of a URL with the Basic scheme.
-        let sent = ending.request.headerFields["Authorization"] ?? ending.request.url.user().map { _ in "Basic" }
-        let challenges = head.headerFields.values(of: "WWW-Authenticate")
-        return error.noting(AuthenticationChallenge.refusal(challenges, of: sent))
-    }
-
-    private func again(
-        _ ending: AttemptEnding, _ next: AttemptRecord.Next, request: PreparedRequest? = nil,
-        asked reason: RetryAfterReason? = nil, note: (FollowUpState) -> Void = { _ in }
-    ) {
-        let (attempt, progress) = (ending.attempt, progress)
-        let record = AttemptRecord(
-            number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: ending.ended,
-            response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code,
-            message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: progress,
-            metrics: ending.metrics?.value)
-        let transfer: Transfer? = withLock { state in
-            guard state.repeats(attempt.number) else { return nil }
-            let followUp = state.makeFollowUp()
-            followUp.records.append(record)
-            (followUp.request, followUp.adapted, followUp.due) = (request ?? followUp.request, nil, nil)
-            note(followUp)
-            let byteCount = state.nextRequest?.body?.byteCount
-            (state.progress.upload.completedBytes, state.progress.upload.totalBytes) = (0, byteCount)
-            defer { state.transfer = nil }
-            return state.transfer
-        }
-        guard let transfer else { return }
-        if !ending.taskHasEnded { scheduler.cancel(transfer.task) }
-        emit(.attemptEnded(record))
-        // The attempt's sink stops writing before the next attempt may write.
-        attempt.close {
-            switch next {
-            case .awaitedDescriptor: self.awaitDescriptor()
-            case .retry(let delay) where delay > .zero, .intercepted(let delay) where delay > .zero:
-                self.queueAgain(at: ending.ended + delay, reason)
-            case .redirect, .retry, .intercepted, .startOver, .suspended, .outcome:
-                self.queueAgain()
-            }
-        }
-    }
-
-    /// False if the request cannot be sent again: one that is not idempotent, after a response.
-    private func awaitsDescriptor(_ ending: AttemptEnding) -> Bool {
-        guard let base = withLock({ $0.nextRequest }), ending.attempt.canBeRepeated,
-            ending.head == nil || base.isIdempotent && ending.request.isIdempotent, countsShortage()
-        else { return false }
-        again(ending, .awaitedDescriptor)
-        return true
-    }
-
-    private func putOff(_ attempt: Int) -> Bool {
-        guard countsShortage(), schedule({ $0.putOff(self, attempt, until: .time) }) else { return false }
-        awaitDescriptor()
-        return true
-    }
-
-    private func countsShortage() -> Bool {
-        withLock { state in
-            let followUp = state.makeFollowUp()
-            followUp.shortages += 1
-            return followUp.shortages <= 10
-        }
-    }
-
-    /// Waits without a slot and without the partial file of a download, which has a descriptor too.
-    private func awaitDescriptor() {
-        let (download, shortages) = withLock { ($0.followUp?.download, $0.followUp?.shortages ?? 1) }
-        let delay = RetryPolicy.standard.delay(beforeRetry: shortages, unit: scheduler.unit())
-        let wait: @Sendable () -> Void = { self.queueAgain(at: self.scheduler.clock.now + delay, nil) }
-        if let download { download.release(wait) } else { wait() }
-    }
-
-    private func queueAgain(at due: ContinuousClock.Instant, _ reason: RetryAfterReason?) {
-        let waits = schedule { schedule in
-            guard record.phase == .waiting(.time) else { return false }
-            schedule.queues.release(self)
-            return true
-        }
-        guard waits else { return }
-        // The timer retains the operation, because a waiting operation may have no other reference. Finishing cancels
-        // it.
-        let timer = scheduler.clock.wake(at: due) { self.queueAgain() }
-        keep(.wait) { timer.cancel() }
-        // The moment is stored after the clock has the timer. The timer may have fired already.
-        withLock { if $0.phase == .waiting(.time) { $0.makeFollowUp().due = (due, reason) } }
-    }
-
-    func queueAgain() {
-        let step = scheduler.schedule.withLock { $0.returned(self) }
-        // This may start many operations, and the current queue may be the clock's. So the serial executor does it.
-        onExecutor { self.perform(step) }
-    }
-
-    /// Stores a closure that stops a timer or an interceptor, or calls it now if there is an outcome.
-    private func keep(_ caller: FollowUpState.Caller, stop: @escaping @Sendable () -> Void) {
-        let isOver = withLock { record in
-            if record.outcome == nil { record.makeFollowUp().keep(caller, stop) }
-            return record.outcome != nil
-        }
-        if isOver { stop() }
-    }
-
-    var lastRecord: AttemptRecord? { withLock { $0.followUp?.records.last } }
 }
 
 extension AnyRequestOperation {
@@ -1200,8 +848,8 @@ extension AnyRequestOperation {
         }
         guard let deadline = [own, policies?.inheritedDeadline].compactMap({ $0 }).min() else { return }
         let isFirst = withLock { state in
-            guard state.outcome == nil, state.followUp?.deadline == nil else { return false }
-            state.makeFollowUp().deadline = deadline
+            guard state.outcome == nil, state.followUp?.history.deadline == nil else { return false }
+            state.makeFollowUp().history.deadline = deadline
             return true
         }
         guard isFirst else { return }
@@ -1215,7 +863,7 @@ extension AnyRequestOperation {
     }
 
     var deadline: ContinuousClock.Instant? {
-        mayHaveDeadline ? withLock { $0.followUp?.deadline } : nil
+        mayHaveDeadline ? withLock { $0.followUp?.history.deadline } : nil
     }
 
     private func deadlineHasPassed() {
@@ -1226,7 +874,7 @@ extension AnyRequestOperation {
 
     private var spentTime: String {
         let (timings, records, isInAttempt) = withLock {
-            ($0.timings, $0.followUp?.records ?? [], $0.currentAttempt != nil)
+            ($0.timings, $0.followUp?.history.records ?? [], $0.currentAttempt != nil)
         }
         let now = scheduler.clock.now
         var parts: [String] = []
@@ -1339,7 +987,7 @@ extension OperationRecord {
     mutating func takeSuspendedTransfer(_ now: ContinuousClock.Instant) -> Transfer? {
         guard let ended = transfer else { return nil }
         let attempt = ended.attempt
-        makeFollowUp().records.append(
+        makeFollowUp().history.records.append(
             AttemptRecord(
                 number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: now,
                 next: .suspended, transfer: progress))

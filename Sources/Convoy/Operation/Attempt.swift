@@ -1,25 +1,6 @@
 // One attempt. It receives a transport's events until it is over.
 import Foundation
 
-struct AttemptEnding: Sendable {
-    let attempt: Attempt
-    let head: ResponseHead?
-    let error: RequestError?
-    let metrics: CopyOnWrite<TransferMetrics>?
-    let ended: ContinuousClock.Instant
-    /// Whether a complete response arrived, acceptable or not; false if the transfer or the verification failed.
-    let isAnswer: Bool
-    let taskHasEnded: Bool
-    let canStartOver: Bool
-    let resumableBytes: Int64
-
-    var request: PreparedRequest { attempt.request }
-
-    var hasHead: Bool {
-        isAnswer || head != nil && error?.code.facts.contains(.headCounts) == true
-    }
-}
-
 final class Attempt: TransportClient {
     struct Receiving {
         var isOver = false

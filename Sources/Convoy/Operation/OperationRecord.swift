@@ -530,75 +530,6 @@ extension OperationRecord {
     }
 }
 
-// Used only under the lock. Not `Sendable`, so the compiler prevents its use outside the lock.
-final class FollowUpState {
-    var records: [AttemptRecord] = []
-    var request: PreparedRequest?
-    var adapted: PreparedRequest?
-    var outdatedCount = 0
-    var sharedAnswer: Response<Data>?
-    private(set) var isShared = false
-    var cacheExchange: (any CacheExchange)?
-    /// Whether the cache has lost a response after its lookup, so that later lookups need a slot.
-    var lostStoredAnswer = false
-    var hasLeftOrigin = false
-    /// The number of retries that the policy has decided since a download last made progress; `interceptionCount`
-    /// counts those of the interceptors.
-    var retryCount = 0
-    var resumableBytes: Int64 = 0
-    var interceptionCount = 0
-    var shortages = 0
-
-    var deadline: ContinuousClock.Instant?
-    /// When the next attempt begins, with the reason of a server that asked for it.
-    var due: (moment: ContinuousClock.Instant, asked: RetryAfterReason?)?
-    private var callers: [Caller: @Sendable () -> Void] = [:]
-
-    /// One attempt's stream is closed here before the next is made, because the next may truncate the same file.
-    private(set) lazy var streamQueue = DispatchQueue(label: "convoy.stream")
-
-    /// The values that the caller has set; nil while the request's values apply.
-    var userInfo: [String: any Sendable]?
-
-    var finalTags: Set<String> = []
-    var finalLink: LinkLabel?
-
-    var rateLimit: RateLimit?
-
-    var download: (any DownloadTarget)?
-    var startsOver = false
-    private(set) var hasStartedOver = false
-
-    func share(_ answer: Response<Data>) { (sharedAnswer, isShared) = (answer, true) }
-
-    func startOver() -> Bool {
-        guard !hasStartedOver else { return false }
-        (hasStartedOver, startsOver) = (true, true)
-        return true
-    }
-
-    /// The attempts before the successful one; for a shared response, all attempts of the operation that fetched it.
-    var earlierAttempts: [AttemptRecord] { sharedAnswer?.attempts ?? records }
-
-    enum Caller { case deadline, wait, interceptors }
-
-    func keep(_ caller: Caller, _ stop: @escaping @Sendable () -> Void) { callers[caller] = stop }
-
-    func takeCallers() -> [@Sendable () -> Void] {
-        defer { callers = [:] }
-        return Array(callers.values)
-    }
-
-    func takeRequests() -> Requests {
-        defer { (request, adapted, sharedAnswer, cacheExchange) = (nil, nil, nil, nil) }
-        return (request, adapted, sharedAnswer, cacheExchange)
-    }
-
-    typealias Requests = (
-        PreparedRequest?, adapted: PreparedRequest?, sharedAnswer: Response<Data>?, (any CacheExchange)?
-    )
-}
-
 extension OperationRecord {
     mutating func makeFollowUp() -> FollowUpState {
         let followUp = followUp ?? FollowUpState()
@@ -614,7 +545,7 @@ extension OperationRecord {
         _ error: RequestError?, _ now: ContinuousClock.Instant, _ metrics: CopyOnWrite<TransferMetrics>?
     ) -> [AttemptRecord] {
         guard let error else { return [] }
-        let records = followUp?.records ?? []
+        let records = followUp?.history.records ?? []
         guard let attempt = transfer?.attempt else { return records }
         let isAnswer = error.code == .unacceptableStatus
         return records + [

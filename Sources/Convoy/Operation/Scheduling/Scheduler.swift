@@ -381,7 +381,7 @@ extension Scheduler {
         let (step, hold) = changing(at: now) { schedule -> (Schedule.Step?, String?) in
             let step = schedule.prepared(operation, hasAnswer: hasAnswer)
             guard operation.mayHaveDeadline, case .waiting = operation.record.phase,
-                let deadline = operation.record.followUp?.deadline
+                let deadline = operation.record.followUp?.history.deadline
             else { return (step, nil) }
             return (step, schedule.queues.holdWords(of: operation.record.nextHost, past: deadline, now: now))
         }
@@ -535,7 +535,7 @@ extension Scheduler {
         let asksInterceptors = operation.asksInterceptors
         let given = operation.withLock { state -> (PreparedRequest, RequestCore)? in
             guard let core = state.requestPlan?.core, state.outcome == nil,
-                state.followUp?.lostStoredAnswer != true,
+                state.followUp?.history.lostStoredAnswer != true,
                 let request = state.followUp?.adapted ?? (asksInterceptors ? nil : state.nextRequest)
             else { return nil }
             return (request, core)
@@ -553,7 +553,7 @@ extension Scheduler {
 
     /// Validates a stale response in the background, while an operation uses it (RFC 5861, section 3).
     private func refresh(_ query: CacheQuery, _ exchange: any CacheExchange, for operation: AnyRequestOperation) {
-        let given = operation.withLock { ($0.requestPlan?.core, $0.followUp?.hasLeftOrigin == true) }
+        let given = operation.withLock { ($0.requestPlan?.core, $0.followUp?.history.hasLeftOrigin == true) }
         guard var core = given.0 else { return exchange.refreshEnded() }
         let request = exchange.refreshRequest
         (core.url, core.headerFields) = (request.url, request.headerFields)
