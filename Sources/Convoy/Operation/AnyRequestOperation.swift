@@ -99,7 +99,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         case .fail(let error): conclude(AnyOutcome(error: error))
         case .begin: begin()
         case .launch: launchWithoutBlocking()
-        case .send: send(1)
+        case .send(let launch): send(launch)
         case .adjust: adjustTask()
         case .finish: finish(wasExecuting: false)
         }
@@ -597,26 +597,20 @@ extension AnyRequestOperation {
         if let completion { complete(completion, with: ReceivedBody(storedData: response.value)) }
     }
 
-    func send(_ number: Int) {
+    private func send(_ number: Int) {
         // Interceptors are asked first, on the serial executor.
         let now = CompactInstant(scheduler.clock.now)
-        let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = withLock { record in
-            guard let plan = record.requestPlan, let request = record.followUp?.adapted ?? record.nextRequest,
-                record.claimLaunch(number, pausesInPlace: pausesInPlace)
-            else { return nil }
-            record.timings.attemptStartedMoment = now
-            record.followUp?.adapted = nil
-            guard plan.request.destination.isFile else { return (request, plan, nil, false) }
-            let followUp = record.makeFollowUp()
-            followUp.download = followUp.download ?? plan.request.destination.makeDownload()
-            return (request, plan, followUp.download, followUp.startsOver)
-        }
-        guard let (asked, plan, download, asksForWhole) = given else { return rest() }
-        var request = asked
+        guard let launch = withLock({ $0.launch(number, pausesInPlace: pausesInPlace, now) }) else { return rest() }
+        send(launch)
+    }
+
+    private func send(_ launch: OperationRecord.Launch) {
+        var request = launch.request
         scheduler.cookies?.add(to: &request)
-        guard let download else { return transmit(request, number, plan, at: now) }
+        let (number, plan) = (launch.number, launch.plan)
+        guard let download = launch.download else { return transmit(request, number, plan, at: launch.moment) }
         // The rest runs on the download's own serial executor, because opening and reading files may be slow.
-        download.begin(request, asksForWhole: asksForWhole) { [request] beginning in
+        download.begin(request, asksForWhole: launch.asksForWhole) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
                 let transmit: @Sendable () -> Void = {
@@ -755,23 +749,55 @@ extension AnyRequestOperation {
     ) -> OperationRecord.Completion? {
         let now = CompactInstant(scheduler.clock.now)
         return scheduler.schedule.withLock { schedule in
-            guard let requestPlan = record.requestPlan, schedule.bodyComplete(self, number, commits: commits) else {
-                return nil
-            }
-            record.timings.finishedMoment = now
             if !isSent { record.timings.attemptStartedMoment = nil }
-            let exchange = Exchange(
-                request: request, head: head, timings: record.timings, transfer: record.progress, metrics: metrics,
-                earlierAttempts: record.followUp?.earlierAttempts ?? [])
-            // An operation that is loaded here is returned, so that its last reference is not released under the lock.
-            var dependents: [AnyRequestOperation] = []
-            for dependent in record.edges?.dependents ?? [] {
-                if let operation = dependent.operation { dependents.append(operation) }
-                if dependents.count == 2 { break }
-            }
-            return OperationRecord.Completion(
-                attempt: number, requestPlan: requestPlan, exchange: exchange, moment: now,
-                isObserved: record.isObserved, dependents: dependents)
+            return completion(&schedule, number, head, request, metrics, now, commits: commits)
+        }
+    }
+
+    private func completion(
+        _ schedule: inout Schedule, _ number: Int, _ head: ResponseHead, _ request: PreparedRequest,
+        _ metrics: CopyOnWrite<TransferMetrics>?, _ now: CompactInstant, commits: Bool = false
+    ) -> OperationRecord.Completion? {
+        guard let requestPlan = record.requestPlan, schedule.bodyComplete(self, number, commits: commits) else {
+            return nil
+        }
+        record.timings.finishedMoment = now
+        let exchange = Exchange(
+            request: request, head: head, timings: record.timings, transfer: record.progress, metrics: metrics,
+            earlierAttempts: record.followUp?.earlierAttempts ?? [])
+        // An operation that is loaded here is returned, so that its last reference is not released under the lock.
+        var dependents: [AnyRequestOperation] = []
+        for dependent in record.edges?.dependents ?? [] {
+            if let operation = dependent.operation { dependents.append(operation) }
+            if dependents.count == 2 { break }
+        }
+        return OperationRecord.Completion(
+            attempt: number, requestPlan: requestPlan, exchange: exchange, moment: now,
+            summary: record.prepared?.summary, isObserved: record.isObserved, dependents: dependents)
+    }
+
+    // The body is complete, in memory. With `decodesAtOnce`, decoding is fast and calls no user code. If nothing observes
+    // or depends on the operation, it then finishes in the same critical section.
+    func attempt(
+        _ number: Int, hasReceived body: ReceivedBody, _ head: ResponseHead, to request: PreparedRequest,
+        _ metrics: CopyOnWrite<TransferMetrics>?, decodesAtOnce: Bool
+    ) {
+        #if !canImport(FoundationNetworking)
+            let decodesAtOnce = decodesAtOnce && !isObservedSynchronously
+        #endif
+        let now = CompactInstant(scheduler.clock.now)
+        var completion: OperationRecord.Completion?
+        var next: Schedule.Next?
+        let ended = scheduler.changing(at: now.instant, then: &next) { schedule -> Ended? in
+            completion = self.completion(&schedule, number, head, request, metrics, now)
+            guard let made = completion, decodesAtOnce, !made.isObserved, made.dependents.isEmpty else { return nil }
+            return end(&schedule, outcome(of: body, made), attempt: number, isDelivered: true, now)
+        }
+        if let ended {
+            conclude(ended, then: next, taskHasEnded: true)
+        } else {
+            scheduler.handOver(next)
+            if let completion { complete(completion, with: body, decodesAtOnce: decodesAtOnce) }
         }
     }
 
@@ -808,7 +834,7 @@ extension AnyRequestOperation {
             }
             return outcome.keeping(data)
         } catch let error as RequestError {
-            return AnyOutcome(error: error.with(request?.summary, response: exchange.head))
+            return AnyOutcome(error: error.with(completion.summary, response: exchange.head))
         } catch {
             return AnyOutcome(
                 error: RequestError(
@@ -1026,34 +1052,64 @@ extension AnyRequestOperation {
         let now = moment ?? CompactInstant(scheduler.clock.now)
         let failed = outcome.error == nil || onlyBeforeStart ? nil : withLock { $0.transfer?.attempt }
         let metrics = failed?.receiving.withLock { $0.metrics }
-        let ended = schedule(at: now.instant) { schedule -> Ended? in
-            let phase = record.phase
-            guard record.end(attempt, onlyBeforeStart: onlyBeforeStart) else { return nil }
-            record.outcome =
-                outcome.error == nil
-                ? outcome : outcome.listing(record.attemptRecords(outcome.error, now.instant, metrics))
-            record.timings.finishedMoment = now
-            var ended = Ended(
-                isSeen: record.isSeen, notifiesReadiness: record.notifiesReadiness, isEnqueued: record.isEnqueued,
-                callers: record.followUp?.takeCallers() ?? [])
-            ended.isInNoQueue = schedule.concluded(self, in: phase)
-            swap(&ended.transfer, &record.transfer)
-            // The target of a delivered download owns no partial file, so nothing has to close the target.
-            if isDelivered, let followUp = record.followUp { swap(&ended.download, &followUp.download) }
-            if record.phase == .ended {
-                ended.dispatch = record.beginDelivery(isEnd: false)
-            } else {
-                #if canImport(FoundationNetworking)
-                    // No attempt is left to close, and no observer of the state is left to notify. So the delivery
-                    // begins here.
-                    ended.isEnd = isDelivered && !record.isObserved
-                    if ended.isEnd { ended.dispatch = record.beginDelivery(isEnd: true) }
-                #endif
-            }
-            return ended
+        var next: Schedule.Next?
+        let ended = scheduler.changing(at: now.instant, then: &next) {
+            end(
+                &$0, outcome, attempt: attempt, metrics, isDelivered: isDelivered, onlyBeforeStart: onlyBeforeStart, now
+            )
         }
-        guard var ended else { return }
+        if let ended {
+            conclude(ended, then: next, taskHasEnded: taskHasEnded)
+        } else {
+            scheduler.handOver(next)
+        }
+    }
+
+    /// Stores the outcome, under the lock; nil if it has no effect.
+    private func end(
+        _ schedule: inout Schedule, _ outcome: AnyOutcome, attempt: Int?,
+        _ metrics: CopyOnWrite<TransferMetrics>? = nil,
+        isDelivered: Bool, onlyBeforeStart: Bool = false, _ now: CompactInstant
+    ) -> Ended? {
+        let phase = record.phase
+        guard record.end(attempt, onlyBeforeStart: onlyBeforeStart) else { return nil }
+        record.outcome =
+            outcome.error == nil
+            ? outcome : outcome.listing(record.attemptRecords(outcome.error, now.instant, metrics))
+        record.timings.finishedMoment = now
+        var ended = Ended(
+            error: outcome.error, isSeen: record.isSeen, notifiesReadiness: record.notifiesReadiness,
+            isEnqueued: record.isEnqueued,
+            callers: record.followUp?.takeCallers() ?? [])
+        ended.isInNoQueue = schedule.concluded(self, in: phase)
+        swap(&ended.transfer, &record.transfer)
+        // The target of a delivered download owns no partial file, so nothing has to close the target.
+        if isDelivered, let followUp = record.followUp { swap(&ended.download, &followUp.download) }
+        if record.phase == .ended {
+            ended.dispatch = record.beginDelivery(isEnd: false)
+        } else {
+            #if canImport(FoundationNetworking)
+                // No attempt is left to close, and no observer of the state is left to notify. So the delivery begins
+                // here. If only the library's own handlers are to be called, it also ends here.
+                ended.isEnd = isDelivered && !record.isObserved
+                guard ended.isEnd else { return ended }
+                let isSettled = !record.isSeen && record.registry == nil && record.handlers.allSatisfy(\.place.isOwn)
+                ended.dispatch = record.beginDelivery(isEnd: true)
+                if isSettled { ended.ending = endDelivery(&schedule, .sentOff, isEnd: true) }
+            #endif
+        }
+        return ended
+    }
+
+    private func conclude(_ given: consuming Ended, then next: Schedule.Next?, taskHasEnded: Bool) {
+        var ended = given
         for stop in ended.callers { stop() }
+        if let ending = ended.ending.take(), let dispatch = ended.dispatch.take(), let outcome = ending.outcome {
+            for handler in dispatch.handlers { handler.run(outcome) }
+            release(ending)
+            return scheduler.handOver(next)
+        }
+        scheduler.handOver(next)
         guard let dispatch = ended.dispatch.take() else {
             // The task is cancelled before its slot is given to another operation.
             if let transfer = ended.transfer, !taskHasEnded { scheduler.cancel(transfer.task) }
@@ -1071,14 +1127,15 @@ extension AnyRequestOperation {
             finish(wasExecuting: false, isAbandoned: true)
         } else if !ended.isEnqueued, !isInQueue {
             if let edges = withLock({ $0.isFinished ? nil : $0.releaseEdges() }) {
-                notifyDependents(edges, error: outcome.error)
+                notifyDependents(edges, error: ended.error)
             }
-        } else if let error = outcome.error {
+        } else if let error = ended.error {
             failDependents(because: error)
         }
     }
 
     private struct Ended: ~Copyable, Sendable {
+        let error: RequestError?
         let isSeen: Bool
         let notifiesReadiness: Bool
         let isEnqueued: Bool
@@ -1089,6 +1146,8 @@ extension AnyRequestOperation {
         var transfer: Transfer?
         var download: (any DownloadTarget)?
         var dispatch: OperationRecord.Dispatch?
+        /// Set if the delivery ends with the handlers of `dispatch`, which wait for nothing.
+        var ending: OperationRecord.Ending?
     }
 
     /// When `afterwards` is called, another operation may use the partial file.

@@ -453,9 +453,8 @@ extension Attempt {
         if isRateControlled { stopPacing() }
         if let (sink, head, metrics) = whole {
             if operation.scheduler.samplesHosts { sample(statusCode: head.statusCode, nil) }
-            if let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics) {
-                operation.complete(completion, with: sink.body, decodesAtOnce: rules.decodesAtOnce)
-            }
+            operation.attempt(
+                number, hasReceived: sink.body, head, to: request, metrics, decodesAtOnce: rules.decodesAtOnce)
         } else {
             end(with: receiving.withLock { $0 }, error)
         }

@@ -19,6 +19,13 @@ enum CallbackPlace: Sendable {
         case .executor, .elsewhere: false
         }
     }
+    /// Whether only the library has such handlers, and they are called where the operation finishes.
+    var isOwn: Bool {
+        switch self {
+        case .here, .inTurn: true
+        case .executor, .inPlace, .elsewhere: false
+        }
+    }
     var isExecutor: Bool { if case .executor = self { true } else { false } }
 }
 

@@ -265,12 +265,34 @@ extension OperationRecord {
 // MARK: The task of an attempt
 
 extension OperationRecord {
-    /// False if the attempt is over, or is suspended and cannot be paused in place: resuming it launches it.
-    mutating func claimLaunch(_ number: Int, pausesInPlace: Bool) -> Bool {
-        guard currentAttempt == number, taskPhase == .launching else { return false }
-        let rests = isSuspended && !pausesInPlace
-        if rests { taskPhase = .none }
-        return !rests
+    /// What the task of an attempt is made from.
+    struct Launch: Sendable {
+        let number: Int
+        let request: PreparedRequest
+        let plan: RequestPlan
+        let moment: CompactInstant
+        var download: (any DownloadTarget)?
+        var asksForWhole = false
+    }
+
+    /// Nil if the attempt is over, or is suspended and cannot be paused in place: resuming it launches it.
+    mutating func launch(_ number: Int, pausesInPlace: Bool, _ now: CompactInstant) -> Launch? {
+        guard currentAttempt == number, taskPhase == .launching, let requestPlan,
+            let request = followUp?.adapted ?? nextRequest
+        else { return nil }
+        if isSuspended, !pausesInPlace {
+            taskPhase = .none
+            return nil
+        }
+        timings.attemptStartedMoment = now
+        followUp?.adapted = nil
+        var launch = Launch(number: number, request: request, plan: requestPlan, moment: now)
+        if requestPlan.request.destination.isFile {
+            let followUp = makeFollowUp()
+            followUp.download = followUp.download ?? requestPlan.request.destination.makeDownload()
+            (launch.download, launch.asksForWhole) = (followUp.download, followUp.startsOver)
+        }
+        return launch
     }
 
     enum Made {
@@ -348,6 +370,7 @@ extension OperationRecord {
         let requestPlan: RequestPlan
         let exchange: Exchange
         let moment: CompactInstant
+        let summary: RequestSummary?
         let isObserved: Bool
         let dependents: [AnyRequestOperation]
     }

@@ -73,15 +73,25 @@ struct Schedule {
         /// Make the task of the attempt, after the interceptors.
         case launch
         /// The operation has begun here, without a queue: send its request.
-        case send
+        case send(OperationRecord.Launch)
         /// See whether the task should run or pause.
         case adjust
         case finish
+
+        /// Whether the order in which threads perform such steps matters.
+        var usesQueue: Bool {
+            switch self {
+            case .enter, .start, .startElsewhere: true
+            case .prepare, .refuseStart, .refuse, .fail, .begin, .launch, .send, .adjust, .finish: false
+            }
+        }
     }
 
     /// The next operation to run, and what else follows a change.
     struct Next: Sendable {
         var step: (operation: AnyRequestOperation, Step?)?
+        /// Whether no other operation can start now.
+        var isLast = false
         var holds: [HostQueues.NewHold] = []
         /// Shared transfers that no operation needs any more, to be cancelled.
         var abandoned: [AnyRequestOperation] = []
@@ -414,6 +424,9 @@ struct Schedule {
             next.step = (operation, step(operation, now))
         }
         isHandingOver = next.step != nil
+        if let step = next.step?.1, !step.usesQueue, !queues.mayTakeNext(limit: limit) {
+            (next.isLast, isHandingOver) = (true, false)
+        }
         if !queues.newHolds.isEmpty { next.holds = queues.takeNewHolds() }
         if !abandoned.isEmpty { swap(&next.abandoned, &abandoned) }
         return next
@@ -441,8 +454,9 @@ struct Schedule {
         queues.began(operation)
         (operation.record.attempt, operation.record.hasSent) = (1, true)
         operation.record.timings.startedMoment = CompactInstant(now)
-        _ = run(operation)
-        return operation.mayIntercept || operation.record.followUp?.sharedAnswer != nil ? .launch : .send
+        let step = run(operation)
+        if operation.mayIntercept || operation.record.followUp?.sharedAnswer != nil { return step }
+        return operation.record.launch(1, pausesInPlace: operation.pausesInPlace, CompactInstant(now)).map { .send($0) }
     }
 
     // MARK: After the start

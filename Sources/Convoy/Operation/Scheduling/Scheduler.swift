@@ -157,20 +157,27 @@ final class Scheduler: Sendable {
     func changing<Result: Sendable & ~Copyable>(
         at now: ContinuousClock.Instant? = nil, _ change: (inout Schedule) -> Result
     ) -> Result {
-        let now = now ?? clock.now
-        var first: Schedule.Next?
-        let result = schedule.withLock { schedule in
-            let result = change(&schedule)
-            // If another thread is starting operations, that thread checks once more before it stops.
-            if !schedule.isHandingOver { first = schedule.next(now) }
-            return result
-        }
-        if let first { handOver(first) }
+        var next: Schedule.Next?
+        let result = changing(at: now ?? clock.now, then: &next, change)
+        handOver(next)
         return result
     }
 
-    private func handOver(_ first: Schedule.Next) {
-        var (next, count) = (first, 0)
+    /// Changes the schedule. The caller then passes `next` to ``handOver(_:)``, after work that waits for nothing.
+    func changing<Result: Sendable & ~Copyable>(
+        at now: ContinuousClock.Instant, then next: inout Schedule.Next?, _ change: (inout Schedule) -> Result
+    ) -> Result {
+        schedule.withLock { schedule in
+            let result = change(&schedule)
+            // If another thread is starting operations, that thread checks once more before it stops.
+            if !schedule.isHandingOver { next = schedule.next(now) }
+            return result
+        }
+    }
+
+    func handOver(_ first: Schedule.Next?) {
+        guard var next = first else { return }
+        var count = 0
         while true {
             // The thread that starts operations also sets the timers for new holds.
             for hold in next.holds { liftLater(hold) }
@@ -178,6 +185,7 @@ final class Scheduler: Sendable {
             guard let (operation, step) = next.step else { return }
             count += 1
             if case .enter? = step { if enter(operation) { count -= 1 } } else { operation.perform(step) }
+            if next.isLast { return }
             // The current thread may be the main thread, and other threads may add operations as fast as it starts
             // them.
             if count == Self.inlineStartLimit {

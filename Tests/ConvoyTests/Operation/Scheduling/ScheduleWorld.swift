@@ -265,7 +265,10 @@ struct ScheduleWorld {
             (operation.record.phase, operation.record.taskPhase, operation.record.attempt) = (.running, .launching, 1)
         }
         guard let attempt = operation.record.currentAttempt else { return }
-        guard operation.record.claimLaunch(attempt, pausesInPlace: false) || defect == .suspendedIsLaunched else {
+        guard
+            operation.record.launch(attempt, pausesInPlace: false, CompactInstant(.now)) != nil
+                || defect == .suspendedIsLaunched
+        else {
             return schedule.rest(operation)
         }
         launches[index] += 1
