@@ -44,6 +44,11 @@ struct Measurement: Codable, Sendable {
         self.concurrency = concurrency
     }
 
+    /// An empty measurement of a case.
+    init(_ spec: CaseSpec) {
+        self.init(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+    }
+
     enum CodingKeys: String, CodingKey, CaseIterable {
         case benchmark, subject, count, concurrency, seconds, errors, server, rounds, bytes, consumer
         case requestsPerSecond = "requests_per_second"
