@@ -32,9 +32,9 @@ enum TransferSubject: String {
         }
     }
 
-    fileprivate func makePeer(_ spec: CaseSpec) -> any TransferPeer {
+    fileprivate func makePeer(_ spec: CaseSpec) throws -> any TransferPeer {
         switch self {
-        case .convoy: ConvoyTransfers(spec)
+        case .convoy: try ConvoyTransfers(spec)
         case .urlSession: URLSessionTransfers()
         case .asyncHTTPClient: AsyncHTTPClientTransfers()
         case .curl, .aria2c: NoTransfers()
@@ -70,7 +70,7 @@ func measureTransfer(_ spec: CaseSpec) async throws -> Measurement {
         throw BenchmarkError("there is no subject \(spec.subject), or no URL")
     }
     // Objects that all transfers of a process share are made before the memory is measured.
-    let peer = subject.makePeer(spec)
+    let peer = try subject.makePeer(spec)
     let tally = Tally()
     let (reading, bytes): (Stopwatch.Reading, Int)
     switch (spec.benchmark, spec.consumer) {
