@@ -3,7 +3,7 @@ import ArgumentParser
 import Foundation
 
 /// A library or a program that is measured.
-enum TransferSubject: String {
+enum TransferSubject: String, CaseIterable, ExpressibleByArgument {
     case convoy
     case urlSession = "urlsession"
     case asyncHTTPClient = "async-http-client"
@@ -19,18 +19,6 @@ enum TransferSubject: String {
 
     /// Whether the subject is a program, which must be installed.
     var isProgram: Bool { self == .curl || self == .aria2c }
-
-    /// The subjects that a list names; all possible subjects without a list.
-    static func named(_ list: String?, among possible: [Self]) throws -> [Self] {
-        guard let list else { return possible }
-        return try list.split(separator: ",").map { name in
-            guard let subject = Self(rawValue: String(name)), possible.contains(subject) else {
-                let names = possible.map(\.rawValue).joined(separator: ", ")
-                throw ValidationError("There is no subject \(name) here; there are \(names).")
-            }
-            return subject
-        }
-    }
 
     fileprivate func makePeer(_ spec: CaseSpec) throws -> any TransferPeer {
         switch self {
