@@ -38,10 +38,15 @@ enum {
     MESSAGE_DONE = 1,
     OPTION_WRITE_DATA = 10001,
     OPTION_URL = 10002,
+    OPTION_CAINFO = 10065,
     OPTION_PRIVATE = 10103,
     OPTION_WRITE_FUNCTION = 20011,
+    OPTION_HTTP_VERSION = 84,
+    HTTP_VERSION_1_1 = 2,
+    HTTP_VERSION_2_TLS = 4,
     OPTION_NO_SIGNAL = 99,
     OPTION_TIMEOUT_MS = 155,
+    OPTION_PIPEWAIT = 237,
     INFO_PRIVATE = 0x100015,
     INFO_RESPONSE_CODE = 0x200002,
 };
@@ -65,7 +70,7 @@ static size_t receive(char *bytes, size_t size, size_t count, void *context) {
     return size * count;
 }
 
-convoy_bench_loop *convoy_bench_loop_make(const char *url, int concurrency) {
+convoy_bench_loop *convoy_bench_loop_make(const char *url, int concurrency, const char *cacert, int http2) {
     if (concurrency < 1 || curl_global_init(GLOBAL_ALL) != 0) return NULL;
     convoy_bench_loop *loop = calloc(1, sizeof *loop + (size_t)concurrency * sizeof(transfer));
     if (!loop) return NULL;
@@ -79,6 +84,10 @@ convoy_bench_loop *convoy_bench_loop_make(const char *url, int concurrency) {
         curl_easy_setopt(handle, OPTION_PRIVATE, &loop->transfers[made]);
         curl_easy_setopt(handle, OPTION_NO_SIGNAL, 1L);
         curl_easy_setopt(handle, OPTION_TIMEOUT_MS, 60000L);
+        if (cacert) curl_easy_setopt(handle, OPTION_CAINFO, cacert);
+        curl_easy_setopt(handle, OPTION_HTTP_VERSION, (long)(http2 ? HTTP_VERSION_2_TLS : HTTP_VERSION_1_1));
+        // The first requests wait for one connection, which they share.
+        curl_easy_setopt(handle, OPTION_PIPEWAIT, (long)http2);
     }
     loop->concurrency = made;
     if (loop->multi && loop->url && made == concurrency) return loop;

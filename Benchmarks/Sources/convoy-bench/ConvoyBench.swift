@@ -15,8 +15,9 @@ struct ConvoyBench: AsyncParsableCommand {
             \(Measurement.CodingKeys.allCases.map(\.rawValue).joined(separator: ", ")).
             """,
         subcommands: [
-            RequestsCommand.self, CostCommand.self, QueueCommand.self, ChainCommand.self, FanoutCommand.self,
-            MillionCommand.self, DownloadCommand.self, UploadCommand.self, DurableCommand.self, CacheCommand.self,
+            RequestsCommand.self, HTTPSCommand.self, CostCommand.self, QueueCommand.self, ChainCommand.self,
+            FanoutCommand.self, MillionCommand.self, DownloadCommand.self, UploadCommand.self, DurableCommand.self,
+            CacheCommand.self,
             CaseCommand.self, ServeCommand.self,
         ])
 }

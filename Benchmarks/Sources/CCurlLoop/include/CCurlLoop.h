@@ -7,8 +7,11 @@
 /// A multi handle and as many easy handles as requests may be in flight; all handles are reused.
 typedef struct convoy_bench_loop convoy_bench_loop;
 
-/// Makes a loop; NULL if memory is missing. The URL is copied.
-convoy_bench_loop *convoy_bench_loop_make(const char *url, int concurrency);
+/// Makes a loop; NULL if memory is missing. The strings are copied.
+///
+/// `cacert` is a PEM file of trusted certificates, or NULL. If `http2` is not 0, https uses HTTP/2 where the server
+/// offers it; otherwise HTTP/1.1.
+convoy_bench_loop *convoy_bench_loop_make(const char *url, int concurrency, const char *cacert, int http2);
 
 /// Sends `count` GET requests and receives the responses; blocks until the last transfer has ended.
 ///

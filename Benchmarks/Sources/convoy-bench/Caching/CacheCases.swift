@@ -55,8 +55,7 @@ private func measureHits(_ spec: CaseSpec) async throws -> Measurement {
             }
         }
         guard count == spec.count else { continue }
-        var result = Measurement(
-            spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+        var result = Measurement(spec)
         result.add(watch.read())
         result.add(tally)
         return result
@@ -101,7 +100,7 @@ private func measureMisses(_ spec: CaseSpec) async throws -> Measurement {
     }
     // `statistics` waits until all responses are stored, so the measured time includes storing.
     let stored = place.cache?.statistics.stores ?? 0
-    var result = Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+    var result = Measurement(spec)
     result.add(watch.read())
     if isLarge { result.bytesPerSecond = result.seconds.map { Double(spec.bodyBytes * spec.count) / $0 } }
     if place.cache != nil, stored < spec.count { tally.note("\(stored) of \(spec.count) were stored") }

@@ -25,7 +25,7 @@ struct CacheCommand: AsyncParsableCommand {
     var largeBytes = 1 << 30
 
     @Option(help: "The benchmarks that are run, separated by commas.")
-    var cases = "hit,miss,large,file,many"
+    var cases: CommaList<String> = ["hit", "miss", "large", "file", "many"]
 
     @Option(help: "Where directories of caches are made; by default the directory for temporary files.")
     var directory: String?
@@ -40,16 +40,15 @@ struct CacheCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let names = Set(cases.split(separator: ",").map(String.init))
         var results: [Measurement] = []
-        if names.contains("hit") { results += Runner(options: common).run(hits) }
-        for (name, bytes) in [("miss", 1_024), ("large", largeBytes)] where names.contains(name) {
+        if cases.elements.contains("hit") { results += Runner(options: common).run(hits) }
+        for (name, bytes) in [("miss", 1_024), ("large", largeBytes)] where cases.elements.contains(name) {
             let options = ["--body-bytes", "\(bytes)"] + (bytes > 1 << 20 ? ["--generated"] : [])
             results += try await server.withServer(options) { url, _ in
                 Runner(options: common).run(misses(url, bytes))
             }
         }
-        if names.contains("file") {
+        if cases.elements.contains("file") {
             let options = ["--body-bytes", "\(largeBytes)", "--generated"]
             results += try await server.withServer(options) { url, _ in
                 let all = [CacheSubject.disk, .copy].map { subject in
@@ -60,7 +59,7 @@ struct CacheCommand: AsyncParsableCommand {
                 return Runner(options: common).run(all)
             }
         }
-        if names.contains("many") { results += try many() }
+        if cases.elements.contains("many") { results += try many() }
         try Report(results, isJSON: common.json).print(
             heading: "An HTTP cache, median of \(common.rounds) round(s)"
         ) { table(results) }

@@ -32,6 +32,10 @@ struct CaseSpec: Codable, Sendable {
     var warmup = 0
     var transport = TransportName.automatic
     var url: URL?
+    /// The PEM file of the trusted certificates; nil for those of the system.
+    var cacert: String?
+    /// The version of HTTP of the server's responses; nil if it is not known.
+    var http: HTTPVersion?
     /// The expected size of each response body; for an upload, of the sent body.
     var bodyBytes = 0
     /// The destination of a download's body.
@@ -69,6 +73,7 @@ struct CaseSpec: Codable, Sendable {
         switch benchmark {
         case .download: "download \(subject) \(consumer.rawValue)"
         case .upload: "upload \(subject)"
+        case .requests, .cost: "\(benchmark) \(subject), \(concurrency) over HTTP/\(http?.rawValue ?? "?")"
         default: "\(benchmark.rawValue) \(subject) \(count)"
         }
     }

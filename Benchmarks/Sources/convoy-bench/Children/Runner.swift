@@ -70,7 +70,7 @@ struct Runner {
         // A case returns the same kinds of measurements in every round, in the same order.
         let width = rounds.map(\.count).min() ?? 0
         var results = (0..<width).compactMap { column in Measurement.median(rounds.map { $0[column] }) }
-        if results.isEmpty { results = [Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count)] }
+        if results.isEmpty { results = [Measurement(spec)] }
         results[0].errors += failures.count
         if results[0].firstError == nil { results[0].firstError = failures.first }
         return results

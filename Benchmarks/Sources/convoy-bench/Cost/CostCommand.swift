@@ -24,7 +24,7 @@ struct CostCommand: AsyncParsableCommand {
     var count = 12_000
 
     @Option(help: "The subjects that are measured, separated by commas.")
-    var subjects = "convoy,convoy-inplace,convoy-send,convoy-enqueue,async-http-client,async-http-client-async,libcurl"
+    var subjects = CommaList(elements: RequestSubject.allCases.filter { $0 != .urlSession })
 
     @OptionGroup var requests: RequestOptions
     @OptionGroup var common: CommonOptions
@@ -34,19 +34,17 @@ struct CostCommand: AsyncParsableCommand {
             throw ValidationError("cost preloads a library and runs strace: Linux only.")
         }
         if count < 100 { throw ValidationError("--count must be at least 100.") }
-        _ = try RequestOptions.subjects(subjects)
     }
 
     func run() async throws {
-        let subjects = try RequestOptions.subjects(subjects)
         let cost = try RequestCost(runner: Runner(options: common))
         try await requests.server.withServer { url, server in
-            let specs = try await requests.specs(.cost, subjects, count: count, url)
+            let specs = try await requests.specs(.cost, subjects.elements, count: count, url)
             var results = cost.runner.run(specs, measuring: cost.measure)
             for index in results.indices { results[index].server = server }
             var lines = [
                 """
-                One GET request of \((count - count / RequestCost.shortening).figure), \(requests.concurrency) in flight, \
+                One GET request of \((count - count / RequestCost.shortening).figure), \
                 bodies of \(specs.first?.bodyBytes.figure ?? "-") bytes, median of \(common.rounds) round(s)
                 """,
                 "server: \(ServerOptions.describe(server))",
@@ -61,20 +59,22 @@ struct CostCommand: AsyncParsableCommand {
     }
 
     private func table(_ results: [Measurement]) -> Table {
-        let peers = results.filter { !$0.subject.hasPrefix("convoy") }
+        let peers = subjects.elements.map(\.rawValue).filter { !$0.hasPrefix("convoy") }
         var table = Table(
-            ["subject", "locks", "allocations", "system calls", "futex", "poll", "errors"]
-                + peers.map { ": \($0.subject)" })
+            ["subject", "HTTP", "in flight", "locks", "allocations", "system calls", "futex", "poll", "errors"]
+                + peers.map { ": \($0)" })
         for result in results {
             let calls = [
                 result.locksPerRequest, result.allocationsPerRequest, result.systemCallsPerRequest,
                 result.futexCallsPerRequest, result.pollCallsPerRequest,
             ]
             table.add(
-                [result.subject] + calls.map { $0.map(text) ?? "-" } + [result.errors.figure]
-                    + peers.map { peer in
-                        let locks = ratio(result.locksPerRequest, to: peer.locksPerRequest)
-                        return "\(locks), \(ratio(result.allocationsPerRequest, to: peer.allocationsPerRequest))"
+                [result.subject, result.http ?? "-", result.concurrency?.figure ?? "-"]
+                    + calls.map { $0.map(text) ?? "-" } + [result.errors.figure]
+                    + peers.map { name in
+                        let peer = results.peer(name, of: result)
+                        let locks = ratio(result.locksPerRequest, to: peer?.locksPerRequest)
+                        return "\(locks), \(ratio(result.allocationsPerRequest, to: peer?.allocationsPerRequest))"
                     })
         }
         return table

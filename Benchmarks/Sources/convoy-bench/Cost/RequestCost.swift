@@ -36,8 +36,7 @@ struct RequestCost {
 
     /// Measures a case once.
     func measure(_ spec: CaseSpec) throws -> [Measurement] {
-        var result = Measurement(
-            spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+        var result = Measurement(spec)
         let calls = try perRequest(spec, &result) { try counter.count($0, runner) }
         result.locksPerRequest = calls["locks", default: 0]
         result.allocationsPerRequest = calls["allocations", default: 0]

@@ -119,7 +119,7 @@ private func measureDirect(_ spec: CaseSpec) async throws -> Measurement {
         }
     }
     await batch.finished()
-    var result = Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+    var result = Measurement(spec)
     result.add(watch.read())
     result.add(tally)
     return result
@@ -139,8 +139,7 @@ extension DurablePlace {
     fileprivate func measurement(
         _ spec: CaseSpec, _ reading: Stopwatch.Reading, waiting: Int
     ) async throws -> Measurement {
-        let name = spec.benchmark.rawValue
-        var result = Measurement(name, spec.subject, count: spec.count, concurrency: spec.concurrency)
+        var result = Measurement(spec)
         result.add(reading)
         result.bytes = try byteCount()
         let found = try await store.status()[.waiting]

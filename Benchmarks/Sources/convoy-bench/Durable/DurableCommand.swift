@@ -30,7 +30,7 @@ struct DurableCommand: AsyncParsableCommand {
     var drain = 20_000
 
     @Option(help: "The benchmarks that are run, without 'durable-', separated by commas.")
-    var cases = "list,single,waiting,drain"
+    var cases: CommaList<String> = ["list", "single", "waiting", "drain"]
 
     @Option(help: "Requests in flight.")
     var concurrency = 32
@@ -52,7 +52,7 @@ struct DurableCommand: AsyncParsableCommand {
         if [count, singles, drain, concurrency].contains(where: { $0 < 1 }) || waiting < 256 {
             throw ValidationError("Counts and --concurrency must be positive, --waiting at least 256.")
         }
-        if let unknown = names.first(where: { !["list", "single", "waiting", "drain"].contains($0) }) {
+        if let unknown = cases.elements.first(where: { !["list", "single", "waiting", "drain"].contains($0) }) {
             throw ValidationError("There is no benchmark \(unknown); there are list, single, waiting and drain.")
         }
     }
@@ -70,8 +70,6 @@ struct DurableCommand: AsyncParsableCommand {
         }
     }
 
-    private var names: [Substring] { cases.split(separator: ",") }
-
     private func specs(_ url: URL, _ bodyBytes: Int) -> [CaseSpec] {
         var stores = [DurableSubject.sqlite]
         if postgres != nil { stores.append(.postgres) }
@@ -79,7 +77,7 @@ struct DurableCommand: AsyncParsableCommand {
             (.durableList, stores, count), (.durableSingle, stores + [.bare], singles),
             (.durableWaiting, stores, waiting), (.durableDrain, stores + [.direct], drain),
         ]
-        return all.filter { names.contains($0.0.rawValue.dropFirst("durable-".count)) }.flatMap {
+        return all.filter { cases.elements.contains(String($0.0.rawValue.dropFirst("durable-".count))) }.flatMap {
             benchmark, subjects, count in
             subjects.map { subject in
                 var spec = CaseSpec(benchmark: benchmark, subject: subject.rawValue, count: count)

@@ -7,6 +7,8 @@ struct Measurement: Codable, Sendable {
     var subject: String
     var count: Int
     var concurrency: Int?
+    /// The version of HTTP.
+    var http: String?
     var seconds: Double?
     var requestsPerSecond: Double?
     var cpuMicrosecondsPerRequest: Double?
@@ -44,8 +46,14 @@ struct Measurement: Codable, Sendable {
         self.concurrency = concurrency
     }
 
+    /// An empty measurement of a case.
+    init(_ spec: CaseSpec) {
+        self.init(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+        http = spec.http?.rawValue
+    }
+
     enum CodingKeys: String, CodingKey, CaseIterable {
-        case benchmark, subject, count, concurrency, seconds, errors, server, rounds, bytes, consumer
+        case benchmark, subject, count, concurrency, http, seconds, errors, server, rounds, bytes, consumer
         case requestsPerSecond = "requests_per_second"
         case cpuMicrosecondsPerRequest = "cpu_us_per_request"
         case bytesPerSecond = "bytes_per_second"
@@ -60,6 +68,13 @@ struct Measurement: Codable, Sendable {
         case peakRSSBytes = "peak_rss_bytes"
         case peakRSSGrowthBytes = "peak_rss_growth_bytes"
         case firstError = "first_error"
+    }
+}
+
+extension [Measurement] {
+    /// The measurement of a subject with the same load.
+    func peer(_ subject: String, of result: Measurement) -> Measurement? {
+        first { $0.subject == subject && $0.concurrency == result.concurrency && $0.http == result.http }
     }
 }
 

@@ -7,6 +7,11 @@ extension CaseSpec {
     fileprivate func makeClient() -> HTTPClient {
         var configuration = HTTPClient.Configuration()
         configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = concurrency
+        if let cacert {
+            configuration.tlsConfiguration = .makeClientConfiguration()
+            configuration.tlsConfiguration?.trustRoots = .file(cacert)
+        }
+        if http == .http1 { configuration.httpVersion = .http1Only }
         return HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }
 }

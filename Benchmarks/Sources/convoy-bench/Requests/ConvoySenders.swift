@@ -3,11 +3,11 @@ import Convoy
 import Foundation
 
 extension CaseSpec {
-    fileprivate func makeManager(callbacks: Delivery? = nil) -> RequestManager {
+    fileprivate func makeManager(callbacks: Delivery? = nil) throws -> RequestManager {
         RequestManager(
             configuration: .init(
                 maxConcurrentOperationCount: concurrency, maxConcurrentPerHost: concurrency,
-                transport: transport.choice, callbacks: callbacks))
+                transport: try transport.choice(connectionOptions), callbacks: callbacks))
     }
 
     fileprivate func defect(_ result: Result<Response<Data>, RequestError>) -> String? {
@@ -24,8 +24,8 @@ struct ConvoyBatchSender: RequestSender {
     private let url: URL
     private let manager: RequestManager
 
-    init(_ spec: CaseSpec, _ url: URL, callbacks: Delivery? = nil) {
-        (self.spec, self.url, manager) = (spec, url, spec.makeManager(callbacks: callbacks))
+    init(_ spec: CaseSpec, _ url: URL, callbacks: Delivery? = nil) throws {
+        (self.spec, self.url, manager) = (spec, url, try spec.makeManager(callbacks: callbacks))
     }
 
     func send(_ count: Int, _ tally: Tally) async {
@@ -42,7 +42,7 @@ struct ConvoyTaskSender: RequestSender {
     private let url: URL
     private let manager: RequestManager
 
-    init(_ spec: CaseSpec, _ url: URL) { (self.spec, self.url, manager) = (spec, url, spec.makeManager()) }
+    init(_ spec: CaseSpec, _ url: URL) throws { (self.spec, self.url, manager) = (spec, url, try spec.makeManager()) }
 
     func send(_ count: Int, _ tally: Tally) async {
         let turns = Turns(count)
@@ -69,7 +69,7 @@ struct ConvoyEnqueueSender: RequestSender {
     private let url: URL
     private let manager: RequestManager
 
-    init(_ spec: CaseSpec, _ url: URL) { (self.spec, self.url, manager) = (spec, url, spec.makeManager()) }
+    init(_ spec: CaseSpec, _ url: URL) throws { (self.spec, self.url, manager) = (spec, url, try spec.makeManager()) }
 
     func send(_ count: Int, _ tally: Tally) async {
         let turns = Turns(count)

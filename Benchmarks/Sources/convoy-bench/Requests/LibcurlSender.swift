@@ -10,7 +10,8 @@
 
         init(_ spec: CaseSpec, _ url: URL) {
             self.spec = spec
-            loop = convoy_bench_loop_make(url.absoluteString, Int32(clamping: spec.concurrency))
+            loop = convoy_bench_loop_make(
+                url.absoluteString, Int32(clamping: spec.concurrency), spec.cacert, spec.http == .http2 ? 1 : 0)
         }
 
         deinit {

@@ -7,43 +7,74 @@ import Foundation
 struct RequestOptions: ParsableArguments {
     @OptionGroup var server: ServerOptions
 
-    @Option(help: "Requests in flight.")
-    var concurrency = 6
+    @Option(help: "Requests in flight; several numbers are separated by commas.")
+    var concurrency: CommaList<Int> = [6]
 
     @Option(help: "Convoy's transport: \(TransportName.allCases.map(\.rawValue).joined(separator: " or ")).")
     var transport = TransportName.automatic
+
+    @Option(help: "The PEM file of the trusted certificates of an https server; by default those of the system.")
+    var cacert: String?
+
+    @Option(help: "The versions of HTTP, separated by commas; by default HTTP/2 where an https server offers it.")
+    var http: CommaList<HTTPVersion>?
 
     @Option(help: "Requests before the measurement.")
     var warmup = 500
 
     func validate() throws {
-        if concurrency < 1 || warmup < 0 {
+        if concurrency.elements.contains(where: { $0 < 1 }) || warmup < 0 {
             throw ValidationError("--concurrency must be positive, --warmup not negative.")
         }
     }
 
-    /// The subjects that a list names.
-    static func subjects(_ list: String) throws -> [RequestSubject] {
-        try list.split(separator: ",").map { name in
-            guard let subject = RequestSubject(rawValue: String(name)) else {
-                let names = RequestSubject.allCases.map(\.rawValue).joined(separator: ", ")
-                throw ValidationError("There is no subject \(name); there are \(names).")
-            }
-            return subject
-        }
-    }
-
-    /// A case for each subject, after a request that determines the size of the body.
+    /// A case for each version of HTTP, concurrency and subject, after requests that determine the size of the body.
+    ///
+    /// - Throws: if a subject does not support an option, or the server a version of HTTP.
     func specs(
         _ benchmark: CaseSpec.Benchmark, _ subjects: [RequestSubject], count: Int, _ url: URL
     ) async throws -> [CaseSpec] {
-        let bodyBytes = try await RequestManager().send(Request<Data>.get(url)).value.count
-        return subjects.map { subject in
-            var spec = CaseSpec(benchmark: benchmark, subject: subject.rawValue, count: count)
-            (spec.concurrency, spec.warmup, spec.transport) = (concurrency, warmup, transport)
-            (spec.url, spec.bodyBytes) = (url, bodyBytes)
-            return spec
+        let versions = http.map { $0.elements.map(Optional.some) } ?? [nil]
+        if subjects.contains(.urlSession), cacert != nil || versions.contains(.http1) {
+            throw ValidationError("urlsession supports neither --cacert nor --http 1.1; leave it out of --subjects.")
         }
+        var specs: [CaseSpec] = []
+        for version in versions {
+            var spec = CaseSpec(benchmark: benchmark, subject: "", count: count)
+            (spec.warmup, spec.transport) = (warmup, transport)
+            (spec.url, spec.cacert, spec.http) = (url, cacert, version)
+            let choice = try TransportChoice.connecting(with: spec.connectionOptions)
+            let response = try await RequestManager(configuration: .init(transport: choice)).send(
+                Request<Data>.get(url))
+            spec.http = response.metrics.flatMap { HTTPVersion(rawValue: $0.httpVersion) }
+            if let version, version != spec.http {
+                throw BenchmarkError("\(url) does not answer with HTTP/\(version.rawValue)")
+            }
+            spec.bodyBytes = response.value.count
+            for width in concurrency.elements {
+                for subject in subjects {
+                    (spec.concurrency, spec.subject) = (width, subject.rawValue)
+                    specs.append(spec)
+                }
+            }
+        }
+        return specs
+    }
+}
+
+/// The versions of HTTP.
+enum HTTPVersion: String, Codable, CaseIterable, ExpressibleByArgument {
+    case http1 = "1.1"
+    case http2 = "2"
+}
+
+extension CaseSpec {
+    /// The certificates and the version of HTTP, for Convoy.
+    var connectionOptions: ConnectionOptions {
+        var options = ConnectionOptions()
+        if let cacert { options.trust = .certificates(in: URL(fileURLWithPath: cacert)) }
+        if http == .http1, url?.scheme == "https" { options.httpVersion = .http1 }
+        return options
     }
 }
 
@@ -56,12 +87,14 @@ enum TransportName: String, Codable, CaseIterable, ExpressibleByArgument {
     #endif
 
     /// The transport with this name.
-    var choice: TransportChoice {
+    ///
+    /// - Throws: if it does not support an option.
+    func choice(_ options: ConnectionOptions) throws -> TransportChoice {
         switch self {
-        case .automatic: .automatic
-        case .urlSession: .urlSession
+        case .automatic: try .connecting(with: options)
+        case .urlSession: try .urlSession(with: options)
         #if os(Linux)
-            case .curl: .custom(CurlTransport.shared)
+            case .curl: .custom(try CurlTransport(options))
         #endif
         }
     }

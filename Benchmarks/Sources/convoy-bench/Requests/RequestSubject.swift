@@ -1,8 +1,9 @@
 // The subjects that send small requests, and the check of a response.
+import ArgumentParser
 import Foundation
 
 /// An HTTP client that is measured.
-enum RequestSubject: String, CaseIterable {
+enum RequestSubject: String, CaseIterable, ExpressibleByArgument {
     case convoy
     case convoyInPlace = "convoy-inplace"
     case convoySend = "convoy-send"
@@ -18,17 +19,17 @@ enum RequestSubject: String, CaseIterable {
     static let descriptions = """
         convoy (a lazy batch), convoy-inplace (the same with callbacks in place), convoy-send (as many tasks as the \
         concurrency, each awaiting send), convoy-enqueue (enqueue with a handler that enqueues the next), urlsession (one \
-        ephemeral session, with a delegate on its default queue), \
-        async-http-client (event loop futures), async-http-client-async (its async functions in a task group), libcurl (a \
-        bare multi loop in C, which uses its handles again; Linux only).
+        ephemeral session without cache and cookies, with a delegate on its default queue), async-http-client (event loop \
+        futures), async-http-client-async (its async functions in a task group), libcurl (a bare multi loop in C, which \
+        uses its handles again; Linux only).
         """
 
-    func makeSender(_ spec: CaseSpec, _ url: URL) -> any RequestSender {
+    func makeSender(_ spec: CaseSpec, _ url: URL) throws -> any RequestSender {
         switch self {
-        case .convoy: ConvoyBatchSender(spec, url)
-        case .convoyInPlace: ConvoyBatchSender(spec, url, callbacks: .inPlace)
-        case .convoySend: ConvoyTaskSender(spec, url)
-        case .convoyEnqueue: ConvoyEnqueueSender(spec, url)
+        case .convoy: try ConvoyBatchSender(spec, url)
+        case .convoyInPlace: try ConvoyBatchSender(spec, url, callbacks: .inPlace)
+        case .convoySend: try ConvoyTaskSender(spec, url)
+        case .convoyEnqueue: try ConvoyEnqueueSender(spec, url)
         case .urlSession: URLSessionSender(spec, url)
         case .asyncHTTPClient: FutureSender(spec, url)
         case .asyncHTTPClientAsync: TaskGroupSender(spec, url)
@@ -58,7 +59,7 @@ func measureRequests(_ spec: CaseSpec) async throws -> Measurement {
     guard let url = spec.url, let subject = RequestSubject(rawValue: spec.subject) else {
         throw BenchmarkError("there is no subject \(spec.subject), or no URL")
     }
-    let sender = subject.makeSender(spec, url)
+    let sender = try subject.makeSender(spec, url)
     let warmup = Tally()
     await sender.send(spec.warmup, warmup)
     let tally = Tally()
@@ -66,7 +67,7 @@ func measureRequests(_ spec: CaseSpec) async throws -> Measurement {
     await sender.send(spec.count, tally)
     let reading = watch.read()
     try await sender.end()
-    var result = Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+    var result = Measurement(spec)
     result.add(reading)
     result.bytesPerSecond = Double(spec.bodyBytes * (spec.count - tally.errors.count)) / reading.seconds
     result.add(tally)

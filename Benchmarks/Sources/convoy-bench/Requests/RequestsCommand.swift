@@ -14,46 +14,44 @@ struct RequestsCommand: AsyncParsableCommand {
     var count = 10_000
 
     @Option(help: "The subjects that are measured, separated by commas.")
-    var subjects = "convoy,urlsession,async-http-client"
+    var subjects: CommaList<RequestSubject> = [.convoy, .urlSession, .asyncHTTPClient]
 
     @OptionGroup var requests: RequestOptions
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
         if count < 1 { throw ValidationError("--count must be positive.") }
-        _ = try RequestOptions.subjects(subjects)
     }
 
     func run() async throws {
-        let subjects = try RequestOptions.subjects(subjects)
         try await requests.server.withServer { url, server in
-            let specs = try await requests.specs(.requests, subjects, count: count, url)
+            let specs = try await requests.specs(.requests, subjects.elements, count: count, url)
             var results = Runner(options: common).run(specs)
             for index in results.indices { results[index].server = server }
             try Report(results, isJSON: common.json).print(
                 heading: """
-                    \(count.figure) GET requests, \(requests.concurrency) in flight, bodies of \
-                    \(specs.first?.bodyBytes.figure ?? "-") bytes, median of \(common.rounds) round(s)
+                    \(count.figure) GET requests, bodies of \(specs.first?.bodyBytes.figure ?? "-") bytes, median of \
+                    \(common.rounds) round(s)
                     server: \(ServerOptions.describe(server))
-                    urlsession is delegate based, without cache and cookies
                     """
             ) { table(results) }
         }
     }
 
     private func table(_ results: [Measurement]) -> Table {
-        let peers = results.filter { !$0.subject.hasPrefix("convoy") }
+        let peers = subjects.elements.map(\.rawValue).filter { !$0.hasPrefix("convoy") }
         var table = Table(
-            ["subject", "seconds", "req/s", "CPU us/req", "MB/s", "peak RSS", "errors"]
-                + peers.map { "req/s : \($0.subject)" })
+            ["subject", "HTTP", "in flight", "seconds", "req/s", "CPU us/req", "MB/s", "peak RSS", "errors"]
+                + peers.map { "req/s : \($0)" })
         for result in results {
             table.add(
                 [
-                    result.subject, result.seconds?.figure ?? "-", result.requestsPerSecond?.figure ?? "-",
+                    result.subject, result.http ?? "-", result.concurrency?.figure ?? "-",
+                    result.seconds?.figure ?? "-", result.requestsPerSecond?.figure ?? "-",
                     result.cpuMicrosecondsPerRequest?.figure ?? "-",
                     result.bytesPerSecond.map { ($0 / 1e6).figure } ?? "-",
                     result.peakRSSBytes?.mebibytes ?? "-", result.errors.figure,
-                ] + peers.map { ratio(result.requestsPerSecond, to: $0.requestsPerSecond) })
+                ] + peers.map { ratio(result.requestsPerSecond, to: results.peer($0, of: result)?.requestsPerSecond) })
         }
         return table
     }

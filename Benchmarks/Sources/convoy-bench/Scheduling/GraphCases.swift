@@ -116,7 +116,7 @@ private func measureBare(_ spec: CaseSpec, making: (_ last: NoOpOperation) -> [N
 }
 
 private func measurement(_ spec: CaseSpec, _ reading: Stopwatch.Reading, _ tally: Tally) -> Measurement {
-    var result = Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+    var result = Measurement(spec)
     result.add(reading)
     result.add(tally)
     return result

@@ -57,7 +57,7 @@ func measureMillion(_ spec: CaseSpec) async -> Measurement {
     if progress.download.completedBytes != Int64(2 * spec.count) {
         tally.note("\(progress.download.completedBytes) bytes were received")
     }
-    var result = Measurement(spec.benchmark.rawValue, spec.subject, count: spec.count, concurrency: spec.concurrency)
+    var result = Measurement(spec)
     result.add(reading)
     result.add(tally)
     return result

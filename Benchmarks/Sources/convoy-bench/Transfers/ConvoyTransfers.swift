@@ -6,8 +6,8 @@ import Foundation
 struct ConvoyTransfers: TransferPeer {
     private let manager: RequestManager
 
-    init(_ spec: CaseSpec) {
-        manager = RequestManager(configuration: .init(transport: spec.transport.choice))
+    init(_ spec: CaseSpec) throws {
+        manager = RequestManager(configuration: .init(transport: try spec.transport.choice(spec.connectionOptions)))
     }
 
     func save(_ url: URL, to file: URL) async throws {

@@ -40,7 +40,6 @@ struct DownloadCommand: AsyncParsableCommand {
         if consumer == .slow, seconds >= common.limitSeconds {
             throw ValidationError("--seconds must be less than --limit-seconds.")
         }
-        _ = try TransferSubject.named(transfer.subjects, among: possible)
     }
 
     func run() async throws {

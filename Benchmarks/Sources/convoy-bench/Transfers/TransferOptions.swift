@@ -23,11 +23,16 @@ struct TransferOptions: ParsableArguments {
     var transport = TransportName.automatic
 
     @Option(help: "Who is measured, separated by commas; everybody who can by default.")
-    var subjects: String?
+    var subjects: CommaList<TransferSubject>?
 
     /// The subjects that can run on this machine, and a note on programs that are not installed.
+    ///
+    /// - Throws: if an option names a subject that is not possible.
     func installed(among possible: [TransferSubject]) throws -> (subjects: [TransferSubject], note: String?) {
-        let wanted = try TransferSubject.named(subjects, among: possible)
+        let wanted = subjects?.elements ?? possible
+        if let other = wanted.first(where: { !possible.contains($0) }) {
+            throw ValidationError("\(other.rawValue) cannot do this; leave it out of --subjects.")
+        }
         let missing = wanted.filter { $0.isProgram && ProgramRun.path(of: $0.rawValue) == nil }
         let names = missing.map(\.rawValue).joined(separator: ", ")
         return (wanted.filter { !missing.contains($0) }, missing.isEmpty ? nil : "not installed, left out: \(names)")

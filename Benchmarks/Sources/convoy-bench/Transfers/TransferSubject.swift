@@ -3,7 +3,7 @@ import ArgumentParser
 import Foundation
 
 /// A library or a program that is measured.
-enum TransferSubject: String {
+enum TransferSubject: String, CaseIterable, ExpressibleByArgument {
     case convoy
     case urlSession = "urlsession"
     case asyncHTTPClient = "async-http-client"
@@ -20,21 +20,9 @@ enum TransferSubject: String {
     /// Whether the subject is a program, which must be installed.
     var isProgram: Bool { self == .curl || self == .aria2c }
 
-    /// The subjects that a list names; all possible subjects without a list.
-    static func named(_ list: String?, among possible: [Self]) throws -> [Self] {
-        guard let list else { return possible }
-        return try list.split(separator: ",").map { name in
-            guard let subject = Self(rawValue: String(name)), possible.contains(subject) else {
-                let names = possible.map(\.rawValue).joined(separator: ", ")
-                throw ValidationError("There is no subject \(name) here; there are \(names).")
-            }
-            return subject
-        }
-    }
-
-    fileprivate func makePeer(_ spec: CaseSpec) -> any TransferPeer {
+    fileprivate func makePeer(_ spec: CaseSpec) throws -> any TransferPeer {
         switch self {
-        case .convoy: ConvoyTransfers(spec)
+        case .convoy: try ConvoyTransfers(spec)
         case .urlSession: URLSessionTransfers()
         case .asyncHTTPClient: AsyncHTTPClientTransfers()
         case .curl, .aria2c: NoTransfers()
@@ -70,7 +58,7 @@ func measureTransfer(_ spec: CaseSpec) async throws -> Measurement {
         throw BenchmarkError("there is no subject \(spec.subject), or no URL")
     }
     // Objects that all transfers of a process share are made before the memory is measured.
-    let peer = subject.makePeer(spec)
+    let peer = try subject.makePeer(spec)
     let tally = Tally()
     let (reading, bytes): (Stopwatch.Reading, Int)
     switch (spec.benchmark, spec.consumer) {

@@ -19,7 +19,6 @@ struct UploadCommand: AsyncParsableCommand {
 
     func validate() throws {
         if size < 1 { throw ValidationError("--size must be positive.") }
-        _ = try TransferSubject.named(transfer.subjects, among: TransferSubject.sending)
     }
 
     func run() async throws {
