@@ -74,7 +74,10 @@ public final class CookieJar: Sendable {
         let texts = fields.values(of: "Set-Cookie").prefix(SetCookie.maxPerAnswer)
         guard !texts.isEmpty, let origin = CookieOrigin(url) else { return }
         let now = now()
-        let cookies = texts.compactMap { SetCookie($0[...], limits: limits, now: now) }
+        let cookies = texts.compactMap {
+            SetCookie(
+                $0[...], maxCookieBytes: limits.maxCookieBytes, maxAttributeBytes: limits.maxAttributeBytes, now: now)
+        }
         state.withLock { store in for cookie in cookies { store.receive(cookie, from: origin, now: now) } }
     }
 
@@ -147,12 +150,5 @@ extension CookieJar {
 
         /// Makes the limits of RFC 6265bis.
         public init() {}
-    }
-}
-
-extension SetCookie {
-    init?(_ text: Substring, limits: CookieJar.Limits, now: Date) {
-        self.init(
-            text, maxCookieBytes: limits.maxCookieBytes, maxAttributeBytes: limits.maxAttributeBytes, now: now)
     }
 }

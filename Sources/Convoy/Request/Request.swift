@@ -3,8 +3,7 @@ import Foundation
 
 /// A description of one HTTP request and of how its response is decoded to an `Output`.
 ///
-/// Building a request opens no file and no connection. You can send the same request any number of times. Each send
-/// makes a ``RequestOperation``.
+/// Building a request opens no file and no connection. Each send of the request makes another ``RequestOperation``.
 ///
 /// ```swift
 /// let request = Request<User>.get("https://example.com/users/1")
@@ -14,9 +13,9 @@ import Foundation
 /// let user = try await manager.send(request).value
 /// ```
 ///
-/// If a request cannot be sent, ``defect`` has the reason at once. Causes are CR, LF or NUL in a header field, a method
-/// that is not a token, an absolute URL that has no host or is neither http nor https, and parameters that cannot be
-/// encoded. Such a request is never sent. Its operation fails with `.invalidRequest` and that reason.
+/// A request that cannot be sent has a ``defect`` at once, and its operation fails with `.invalidRequest` and that
+/// reason: CR, LF or NUL in a header field, a method that is not a token, an absolute URL that has no host or is
+/// neither http nor https, or parameters that cannot be encoded.
 ///
 /// ## Concurrency
 /// `Sendable`, without shared state.
@@ -36,9 +35,8 @@ public struct Request<Output: Sendable>: Sendable {
     /// - Parameters:
     ///   - method: the request method; `.get` by default.
     ///   - url: a URL or a string; a relative one is resolved against the manager's base URL (RFC 3986, section 5).
-    ///   - decoding: makes the output from a complete body. An error that the function throws becomes
-    ///     `.decodingFailed`. The function runs in order with the operation's callbacks, never on a transport's thread,
-    ///     and may block.
+    ///   - decoding: makes the output from a complete body; an error that it throws becomes `.decodingFailed`. It runs
+    ///     in order with the operation's callbacks, never on a transport's thread, and may block.
     public init(
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
@@ -70,10 +68,8 @@ public struct Request<Output: Sendable>: Sendable {
         _modify { yield &sharedCore.value }
     }
 
-    /// Why this request can never be sent, or nil.
-    ///
-    /// A relative URL is not a defect, because a manager may have a base URL. JSON that has not been encoded yet is not
-    /// a defect either, because a manager may have an encoder for it.
+    /// Why this request can never be sent; nil for a relative URL, or JSON that is encoded later, which a manager may
+    /// complete.
     ///
     /// - Complexity: O(*n*) for *n* bytes of header fields.
     public var defect: String? { core.findDefect() }
@@ -84,10 +80,7 @@ public struct Request<Output: Sendable>: Sendable {
     public var url: URL? { core.url }
     /// The header fields.
     public var headerFields: HeaderFields { core.headerFields }
-    /// The body, if it is in memory.
-    ///
-    /// A JSON body is normally encoded when the request is sent, by the manager's encoder. This property encodes it at
-    /// each access with a plain `JSONEncoder`, and is nil if that fails.
+    /// The body, if it is in memory; JSON is encoded at each access with a plain `JSONEncoder`, and nil if that fails.
     public var body: Data? { if case .data(let data)? = core.encoded(by: nil).body { data } else { nil } }
     /// The tags, by which a manager finds the request.
     public var tags: Set<String> { core.tags }
@@ -112,10 +105,6 @@ typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead
 
 extension Request where Output == Void {
     /// Describes a request for status and header fields only, whose response body is received and discarded.
-    ///
-    /// - Parameters:
-    ///   - method: the request method.
-    ///   - url: a URL or string, absolute or relative to the manager's base URL.
     public init(method: HTTPMethod, url: some RequestURL) {
         self = Request<Void>(method: method, url: url) { _, _ in }.ignoringBody()
     }
@@ -155,10 +144,8 @@ extension Request where Output == Void {
     }
 }
 
-/// For calls that name no output type, such as `manager.send(.get(url))`.
-///
-/// Without these functions the compiler would choose the functions for `Void`, because only those would have a fixed
-/// output type. The body would then be discarded silently.
+/// For calls that name no output type, such as `manager.send(.get(url))`: otherwise the compiler would choose the
+/// functions for `Void`, the only ones with a fixed output type, and the body would be discarded silently.
 extension Request where Output == Data {
     /// A GET request for the raw body.
     public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }

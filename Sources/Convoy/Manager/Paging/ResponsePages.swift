@@ -79,9 +79,6 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
             step = { [pages] () throws(RequestError) in try await pages.follow(page) }
             return response
         }
-
-        /// Fetches the next page; nil after the last.
-        public mutating func next() async throws(RequestError) -> Response<Output>? { try await next(isolation: nil) }
     }
 }
 

@@ -55,9 +55,6 @@ public struct ResponseChunks: AsyncSequence, Sendable {
             }
             return try result.get()
         }
-
-        /// The next chunk; nil after the last.
-        public mutating func next() async throws(RequestError) -> Data? { try await next(isolation: nil) }
     }
 
     /// Cancels the request when the sequence and its last iterator are released.

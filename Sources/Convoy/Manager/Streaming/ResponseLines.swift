@@ -74,9 +74,6 @@ public struct ResponseLines: AsyncSequence, Sendable {
             end = .success(())
             return parser.finish()
         }
-
-        /// The next line without its end; nil after the last.
-        public mutating func next() async throws(RequestError) -> String? { try await next(isolation: nil) }
     }
 }
 

@@ -86,9 +86,6 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// The next event; nil after the last.
-        public mutating func next() async throws(RequestError) -> ServerSentEvent? { try await next(isolation: nil) }
-
         private mutating func read(isolation actor: isolated (any Actor)?) async throws(RequestError)
             -> ServerSentEvent?
         {
@@ -250,9 +247,9 @@ struct EventParser {
             if !value.contains(0) { nextEventID = String(Substring(value)) }
         case "retry":
             // Only digits are accepted, and only numbers that fit a duration.
-            guard value.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-                let milliseconds = Int64(Substring(value)), milliseconds < 1 << 53
-            else { break }
+            guard value.allSatisfy(\.isDigit), let milliseconds = Int64(Substring(value)), milliseconds < 1 << 53 else {
+                break
+            }
             reconnectionTime = .milliseconds(milliseconds)
         default: break
         }

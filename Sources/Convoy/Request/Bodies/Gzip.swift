@@ -6,12 +6,12 @@ import Foundation
 #endif
 
 extension Request {
-    /// Compresses the body with gzip and sets `Content-Encoding`.
+    /// Compresses the body with gzip and sets `Content-Encoding`, for servers that are known to accept it.
     ///
     /// The compression runs on the calling thread, except for JSON that is encoded later (``json(_:)``). Call this
-    /// method after the function that sets the body. A body that is set later is sent uncompressed, with a wrong
-    /// `Content-Encoding`. Use gzip only if you know that the server accepts it. A request without a body, or with a
-    /// body that is not in memory (a file, a stream, a sequence, a multipart form), becomes invalid with the reason.
+    /// method after the function that sets the body: a later body is sent uncompressed, with a wrong
+    /// `Content-Encoding`. Without a body, or with one that is not in memory (a file, a stream, a sequence, a form),
+    /// the request is invalid.
     ///
     /// - Complexity: O(*n*) for *n* bytes of body.
     public func gzipped() -> Self {

@@ -2,9 +2,7 @@
 import Foundation
 
 extension Request {
-    /// Appends parameters to the query.
-    ///
-    /// The parameters are encoded at once, on the calling thread.
+    /// Appends parameters to the query, encoded at once, on the calling thread.
     ///
     /// ```swift
     /// // A type that encodes itself, then two dictionaries.
@@ -14,8 +12,8 @@ extension Request {
     /// Request<[User]>.get(url).query(["user": ["name": name, "tags": tags]])
     /// ```
     ///
-    /// Parameters that cannot be encoded make the request invalid. The error names the key path and the reason. An
-    /// empty dictionary or nil adds nothing.
+    /// Parameters that cannot be encoded make the request invalid, with key path and reason. An empty dictionary or nil
+    /// adds nothing.
     ///
     /// - Parameters:
     ///   - parameters: a dictionary, or a type that encodes itself as one.
@@ -26,10 +24,8 @@ extension Request {
         }
     }
 
-    /// Appends parameters to the query, from a dictionary.
-    ///
-    /// The values may have different types and be nested. The compiler cannot check them; see
-    /// ``ParameterEncoding/encode(_:)-([String:Any?])``.
+    /// Appends parameters to the query, from a dictionary of nested values of any type, which the compiler cannot
+    /// check; see ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
     public func query(_ parameters: [String: Any?], encoding: ParameterEncoding = .default) -> Self {
         query(UncheckedParameter(value: parameters), encoding: encoding)
@@ -42,8 +38,8 @@ extension Request {
     /// ```
     ///
     /// The content type is `application/x-www-form-urlencoded; charset=utf-8`, unless there is no body yet and a
-    /// `Content-Type` has been set. Parameters that cannot be encoded make the request invalid. The error names the
-    /// key path and the reason.
+    /// `Content-Type` has been set. Parameters that cannot be encoded make the request invalid, with key path and
+    /// reason.
     ///
     /// - Parameters:
     ///   - parameters: a dictionary, or a type that encodes itself as one; encoded at once, on the calling thread.
@@ -59,20 +55,18 @@ extension Request {
         }
     }
 
-    /// Sets parameters from a dictionary as a form body, in place of any other body.
-    ///
-    /// The values may have different types and be nested. The compiler cannot check them; see
+    /// Sets parameters from a dictionary of nested values of any type as a form body, in place of any other body; see
     /// ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
     public func form(_ parameters: [String: Any?], encoding: ParameterEncoding = .default) -> Self {
         form(UncheckedParameter(value: parameters), encoding: encoding)
     }
 
-    /// Sets a JSON body and its content type, from a dictionary.
+    /// Sets a JSON body and its content type, from a dictionary of nested values of any type.
     ///
-    /// The values may have different types and be nested. The compiler cannot check them. Allowed are the values of
-    /// ``ParameterEncoding/encode(_:)-([String:Any?])``. Any other value makes the request invalid, with its key path.
-    /// The values are encoded at once, on the calling thread, by the given encoder, never by the manager's.
+    /// The compiler cannot check them: other values than those of ``ParameterEncoding/encode(_:)-([String:Any?])`` make
+    /// the request invalid, with the key path. They are encoded at once, on the calling thread, by the given encoder,
+    /// never by the manager's.
     @_disfavoredOverload
     public func json(_ values: [String: Any?], encoder: JSONEncoder = JSONEncoder()) -> Self {
         settingJSON { try encoder.encode(UncheckedParameter(value: values)) }
