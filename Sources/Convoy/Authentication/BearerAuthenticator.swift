@@ -38,7 +38,7 @@ import Foundation
 /// - ``setToken(_:lifetime:)``
 /// - ``Token``
 /// - ``RefreshReason``
-public final class BearerAuthenticator: RequestInterceptor {
+public final class BearerAuthenticator: RequestInterceptor, CustomStringConvertible, CustomReflectable {
     /// Why a token is requested.
     public enum RefreshReason: Sendable, Hashable {
         /// The authenticator has no token: none was given, or it was removed.
@@ -78,14 +78,13 @@ public final class BearerAuthenticator: RequestInterceptor {
     ///
     /// - Parameters:
     ///   - token: the token to begin with; without one, the first request waits for a refresh.
-    ///   - origins: URLs of the servers that may receive the token: only scheme, host and port are compared. An empty
-    ///     list allows no server.
-    ///   - maxRefreshes: the maximum number of refreshes that 401 responses cause within the window. The same number
-    ///     limits the refreshes for one request. At least 1.
+    ///   - origins: URLs of the servers that may receive the token: only scheme, host and port are compared.
+    ///   - maxRefreshes: the maximum number of refreshes that 401 responses cause within the window, and of those for
+    ///     one request. At least 1.
     ///   - window: the time in which refreshes are counted.
     ///   - refresh: returns a token. Two calls overlap only if `setToken(_:lifetime:)` is called during the first. If
-    ///     the function throws, the waiting requests fail with that ``RequestError``, and for any other error, an empty
-    ///     token or one with control characters, with `.interceptorFailed`.
+    ///     it throws, the waiting requests fail with that ``RequestError``, and for any other error, an empty token or
+    ///     one with control characters, with `.interceptorFailed`.
     /// - Throws: `.invalidRequest` for an origin that is not an http or https URL, as ``PasswordAuthenticator`` does.
     public convenience init(
         token: String? = nil, origins: [URL], maxRefreshes: Int = 5, within window: Duration = .seconds(30),
@@ -215,6 +214,11 @@ public final class BearerAuthenticator: RequestInterceptor {
             }
         }
     }
+
+    /// The type's name, without the tokens.
+    public var description: String { "BearerAuthenticator" }
+    /// Empty, because a reflection would show the tokens.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension BearerAuthenticator.Token: CustomStringConvertible, CustomReflectable {
@@ -222,13 +226,6 @@ extension BearerAuthenticator.Token: CustomStringConvertible, CustomReflectable 
     public var description: String { lifetime.map { "a token for \($0)" } ?? "a token" }
     /// Contains only the description, because a reflection would show the token.
     public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
-}
-
-extension BearerAuthenticator: CustomStringConvertible, CustomReflectable {
-    /// The type's name, without the tokens.
-    public var description: String { "BearerAuthenticator" }
-    /// Empty, because a reflection would show the tokens.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 /// The tokens of a ``BearerAuthenticator``: a state machine, which receives events and returns effects.

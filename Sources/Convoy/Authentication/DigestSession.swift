@@ -2,7 +2,7 @@
 import Foundation
 
 /// A secret, because its key can replace the password.
-struct DigestSession: Sendable {
+struct DigestSession: Sendable, CustomStringConvertible, CustomReflectable {
     let challenge: DigestChallenge
     private(set) var nonce: String
     /// How many requests have used this nonce (RFC 7616, section 3.4, `nc`).
@@ -60,9 +60,7 @@ struct DigestSession: Sendable {
         if challenge.hasQuality { parameters.append("qop=auth, nc=\(number), cnonce=\(clientNonce.quoted)") }
         return "Digest " + parameters.joined(separator: ", ")
     }
-}
 
-extension DigestSession: CustomStringConvertible, CustomReflectable {
     var description: String { "Digest for the realm \(challenge.realm.debugDescription)" }
     var customMirror: Mirror { Mirror(self, children: ["realm": challenge.realm]) }
 }

@@ -26,7 +26,7 @@ import Foundation
 /// ## Topics
 /// - ``init(user:password:schemes:origins:)``
 /// - ``Schemes``
-public final class PasswordAuthenticator: RequestInterceptor {
+public final class PasswordAuthenticator: RequestInterceptor, CustomStringConvertible, CustomReflectable {
     private let credential: Credential
     private let schemes: Schemes
     private let origins: Set<String>?
@@ -141,9 +141,23 @@ public final class PasswordAuthenticator: RequestInterceptor {
         else { return nil }
         return origin
     }
-}
 
-extension PasswordAuthenticator: CustomStringConvertible, CustomReflectable {
+    /// The schemes by which a password may be sent.
+    public struct Schemes: OptionSet, Sendable {
+        /// The bits of the options.
+        public let rawValue: Int
+
+        /// Makes a set from the bits of its options.
+        public init(rawValue: Int) { self.rawValue = rawValue }
+
+        /// Basic with every request, and no other scheme: it saves a round trip, but servers get the password unasked.
+        public static let preemptiveBasic = Schemes(rawValue: 1)
+        /// Basic, if a server requests it.
+        public static let basic = Schemes(rawValue: 2)
+        /// Digest, if a server requests it.
+        public static let digest = Schemes(rawValue: 4)
+    }
+
     /// The type and the user, without the password.
     public var description: String { "PasswordAuthenticator for \(credential)" }
     /// Contains only the description, because a reflection would show the password.
@@ -185,26 +199,6 @@ extension URL {
             }
         }
         return origins
-    }
-}
-
-extension PasswordAuthenticator {
-    /// The schemes by which a password may be sent.
-    public struct Schemes: OptionSet, Sendable {
-        /// The bits of the options.
-        public let rawValue: Int
-
-        /// Makes a set from the bits of its options.
-        public init(rawValue: Int) { self.rawValue = rawValue }
-
-        /// Basic with every request, even without a challenge; no other scheme is tried.
-        ///
-        /// The option saves a round trip, but sends the password to servers that have not requested it.
-        public static let preemptiveBasic = Schemes(rawValue: 1)
-        /// Basic, if a server requests it.
-        public static let basic = Schemes(rawValue: 2)
-        /// Digest, if a server requests it.
-        public static let digest = Schemes(rawValue: 4)
     }
 }
 
@@ -375,11 +369,9 @@ struct RequestTarget {
     let path: String
 
     init(of url: URL) {
-        // The target is cut from the URL's text, because `URLComponents` would change the spelling of escapes.
-        let text = url.absoluteString
-        let authority = text.range(of: "//")?.upperBound ?? text.startIndex
-        let rest = text[authority...].drop { $0 != "/" && $0 != "?" && $0 != "#" }.prefix { $0 != "#" }
-        self.text = rest.hasPrefix("/") ? String(rest) : "/" + rest
-        path = String(self.text.prefix { $0 != "?" })
+        // `URLComponents` would change the spelling of escapes.
+        let reference = URLReference(url.absoluteString)
+        path = reference.path.isEmpty ? "/" : reference.path
+        text = path + (reference.query.map { "?" + $0 } ?? "")
     }
 }

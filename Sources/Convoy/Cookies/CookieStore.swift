@@ -128,9 +128,7 @@ struct CookieStore {
         if !entries.isEmpty { domains[domain] = entries }
         if !domains.isEmpty { sites[site] = domains }
     }
-}
 
-extension CookieStore {
     mutating func receive(_ new: SetCookie, from origin: CookieOrigin, now: Date) {
         guard let (domain, isHostOnly) = domain(of: new, from: origin) else { return }
         let path = new.path.flatMap { $0.isEmpty ? nil : $0 } ?? CookiePath.standard(for: origin.path)

@@ -66,9 +66,7 @@ package struct SetCookie {
         let seconds = digits.reduce(0) { min($0 * 10 + Double($1 - 0x30), longestLife) }
         return isNegative || seconds == 0 ? .distantPast : now + seconds
     }
-}
 
-extension SetCookie {
     /// Per response; the limit bounds the work that a hostile server can cause.
     static let maxPerAnswer = 256
 

@@ -4,9 +4,9 @@ import Foundation
 
 /// A set of requests with one progress, one end and results in input order.
 ///
-/// A batch pulls a request from its source only while the number of its unfinished requests is below a limit. A lazy
-/// sequence of a million requests is therefore never in memory at once. ``RequestManager/cancelAll()`` cancels a batch
-/// as ``cancel()`` does.
+/// A batch pulls a request from its source only while the number of its unfinished requests is below a limit, so a lazy
+/// sequence of a million requests is never in memory at once. ``RequestManager/cancelAll()`` cancels it as ``cancel()``
+/// does.
 ///
 /// ```swift
 /// let batch = manager.batch(urls.map { Request<Data>.get($0) })
@@ -15,8 +15,7 @@ import Foundation
 /// ```
 ///
 /// ## Concurrency
-/// Use a batch from any thread. It finishes once, after every member's callbacks have returned. Releasing a batch does
-/// not stop it.
+/// Use a batch from any thread. It finishes once, after every member's callbacks have returned, even if it is released.
 ///
 /// ## Topics
 /// - ``results``
@@ -24,15 +23,13 @@ import Foundation
 /// - ``add(_:onResult:)``
 /// - ``operation(named:)``
 /// - ``cancel()``
-public final class Batch<Output: Sendable>: Sendable {
+public final class Batch<Output: Sendable>: Sendable, TypedDependency {
     /// The result of a member.
     public typealias Result = RequestOperation<Output>.Result
 
     /// A request that was added to a batch, whose result `result(of:)` returns.
     public struct Addition: Sendable, Hashable {
-        /// The number of requests added before this one.
-        ///
-        /// In ``Batch/results``, the index of the result is this number plus the number of results of the source.
+        /// The number of requests added before this one; in ``Batch/results``, those of the source come first.
         public let number: Int
     }
 
@@ -40,10 +37,8 @@ public final class Batch<Output: Sendable>: Sendable {
 
     fileprivate init(run: BatchRun) { self.run = run }
 
-    /// The progress, for any number of readers.
-    ///
-    /// Each reader gets the latest value, and the last one when the batch has finished. No reader gets the same value
-    /// twice.
+    /// The progress, for any number of readers, each of which gets the latest value, none twice, and always the last
+    /// one.
     public var progress: Broadcast<BatchProgress> { broadcast() }
 
     /// The progress at limited intervals.
@@ -64,15 +59,12 @@ public final class Batch<Output: Sendable>: Sendable {
     /// - Complexity: O(*n*) for *n* running members; O(1) once ``progress`` has a reader.
     public var currentProgress: BatchProgress { run.currentProgress }
 
-    /// The results, available when the batch has finished.
+    /// The results, available when the batch has finished: those of the source in its order, then those of added
+    /// requests.
     ///
-    /// The results of the source come first, in its order. The results of added requests follow, in the order of
-    /// adding.
-    ///
-    /// A request of the source keeps its index when requests are added. An error that the source throws is its last
-    /// result. A cancelled batch includes requests that a collection announced but the batch did not pull, up to
-    /// 4,194,304. If the source announced more, only pulled requests have results. The array is empty when the batch
-    /// was made with `keepsResults: false`. Cancelling the waiting task does not cancel the batch.
+    /// An error that the source throws is its last result. A cancelled batch includes requests that a collection
+    /// announced but the batch did not pull, unless they are more than 4,194,304. The array is empty with
+    /// `keepsResults: false`. Cancelling the waiting task does not cancel the batch.
     public var results: [Result] {
         get async {
             await finished()
@@ -96,10 +88,9 @@ public final class Batch<Output: Sendable>: Sendable {
     /// Waits until the batch has finished.
     public func finished() async { await run.finished() }
 
-    /// Cancels every member and pulls no more requests from the source.
+    /// Cancels every member and pulls no more requests from the source; announced ones fail with `.cancelled` too.
     ///
-    /// Announced requests that were not pulled fail with `.cancelled` too. A second call, or a call after the batch has
-    /// finished, has no effect.
+    /// A second call, or a call after the batch has finished, has no effect.
     public func cancel() { run.cancel() }
 
     /// Adds a request while the batch runs.
@@ -121,9 +112,7 @@ public final class Batch<Output: Sendable>: Sendable {
     fileprivate func admit(_ request: Request<Output>) async -> Bool {
         await run.admit(RequestOperation(request, of: run.scheduler, isInternal: true))
     }
-}
 
-extension Batch: TypedDependency {
     /// An operation that finishes with the batch and has its results, for code that depends on a batch.
     ///
     /// Cancelling the operation cancels the batch. The operation is already started and belongs to no queue. Each call
@@ -512,24 +501,19 @@ public struct BatchProgress: Sendable, Hashable {
     public internal(set) var finishedCount = 0
     /// Members that have finished without success.
     public internal(set) var failedCount = 0
-    /// Members that the source had announced and that were cancelled before the batch pulled them.
-    ///
-    /// Skipped members count as finished and failed, too.
+    /// Members that were cancelled before the batch pulled them from its source; they count as finished and failed,
+    /// too.
     public internal(set) var skippedCount = 0
     /// The total number of members; nil while the source may still return an unknown number.
     public internal(set) var totalCount: Int?
     /// Body bytes that all members together have sent; see ``download``.
     public internal(set) var upload = ByteProgress()
-    /// Body bytes that all members together have received.
+    /// Body bytes that all members together have received; they never decrease, even when a member's body starts again.
     ///
-    /// The bytes never decrease, even when a member's body starts again. The total adds the announced length of each
-    /// member. A member without an announced length, or a finished member, contributes the bytes it has moved. The
-    /// total therefore grows as members start. The total is nil until a length is known.
+    /// The total adds the announced length of each running member and the moved bytes of the others, so it grows as
+    /// members start; nil until a length is known.
     public internal(set) var download = ByteProgress()
-    /// The completed fraction, 0 to 1.
-    ///
-    /// Each member counts the same; a running member counts by its bytes in both directions. The fraction never
-    /// decreases.
+    /// The completed fraction, 0 to 1, which never decreases: each member counts the same, a running one by its bytes.
     public internal(set) var fractionCompleted = 0.0
 }
 
@@ -648,14 +632,13 @@ extension RequestManager {
     /// Runs the requests of an array or another collection as a batch, which starts at once.
     ///
     /// - Parameters:
-    ///   - requests: the requests. The batch pulls them on another thread, while the number of unfinished ones is
-    ///     below a limit.
+    ///   - requests: the requests. The batch pulls them on another thread, while fewer than a limit are unfinished.
     ///   - failFast: whether the first failure cancels all other members.
     ///   - keepsResults: whether ``Batch/results`` are stored. With false, memory does not grow with the number of
     ///     requests.
-    ///   - onResult: called once for each pulled request, with its index. The handler runs on the member's own serial
-    ///     executor or where the configuration sends callbacks, and several calls may run at once. The batch finishes
-    ///     after the last call. Requests that are added later have their own handlers, ``Batch/add(_:onResult:)``.
+    ///   - onResult: called once for each pulled request, with its index, on the member's own serial executor or where
+    ///     the configuration sends callbacks, so several calls may run at once. The batch finishes after the last call.
+    ///     Requests that are added later have their own handlers.
     public func batch<Output, Requests: Collection & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
@@ -666,10 +649,9 @@ extension RequestManager {
         }
     }
 
-    /// Runs `count` requests as a batch.
+    /// Runs `count` requests as a batch, lazily even from an actor.
     ///
-    /// Use this method to run a lazy batch from the main actor or another actor. There, a lazy sequence would capture
-    /// actor-isolated state, so it could not be passed to the batch. A `@Sendable` function captures none.
+    /// There, a lazy sequence would capture actor-isolated state, so it could not be passed to the batch.
     ///
     /// ```swift
     /// let batch = manager.batch(count: 1_000_000) { index in
@@ -679,9 +661,9 @@ extension RequestManager {
     ///
     /// - Parameters:
     ///   - count: the number of requests. A number below one means none.
-    ///   - failFast: whether the first failure cancels all other members.
-    ///   - keepsResults: whether ``Batch/results`` are stored.
-    ///   - onResult: called once for each request that became a member of the batch, with the request's index.
+    ///   - failFast: with `keepsResults` and `onResult` as for a collection.
+    ///   - keepsResults: see `failFast`.
+    ///   - onResult: see `failFast`.
     ///   - makeRequest: makes the request with an index from 0. It is called in one of the library's tasks, in order,
     ///     at most once for each index. A stopped batch makes at most one more request, and does not send it.
     public func batch<Output>(
@@ -694,10 +676,7 @@ extension RequestManager {
             onResult: onResult)
     }
 
-    /// Fetches responses into the manager's cache, even if it contains fresh ones.
-    ///
-    /// The requests have the policy ``CachePolicy/reload``. No body stays in memory. Without a cache, the bodies are
-    /// discarded.
+    /// Fetches responses into the manager's cache (``CachePolicy/reload``); without a cache, the bodies are discarded.
     ///
     /// ```swift
     /// await manager.prefetch(urls.map { .get($0) }).finished()
@@ -706,9 +685,7 @@ extension RequestManager {
         batch(count: requests.count, keepsResults: false) { requests[$0].cachePolicy(.reload).ignoringBody() }
     }
 
-    /// Runs the requests of any lazy sequence as a batch.
-    ///
-    /// The total number of members is known only when the sequence has ended.
+    /// Runs the requests of any lazy sequence as a batch, whose total number is known only when the sequence has ended.
     public func batch<Output, Requests: Sequence & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

@@ -27,10 +27,7 @@ extension RequestManager {
     public func operation<Value: Sendable, Output>(
         after dependency: any TypedDependency<Value>,
         _ makeRequest: @escaping @Sendable (Value) throws -> Request<Output>
-    ) -> RequestOperation<Output> {
-        let input = dependency.input
-        return link([input.edge]) { try makeRequest(try input.value()) }
-    }
+    ) -> RequestOperation<Output> { link(dependency.input, make: makeRequest) }
 
     /// Makes an operation whose request is built from the outcome of another operation, success or failure.
     public func operation<Input, Output>(
@@ -40,9 +37,8 @@ extension RequestManager {
         operation(after: dependency.asResult, makeRequest)
     }
 
-    /// Makes an operation whose request is built from the values of several operations of one type.
-    ///
-    /// The new operation starts when all of them have succeeded. The values are in the order of the operations.
+    /// Makes an operation whose request is built from the values of several operations of one type, in their order,
+    /// once all have succeeded.
     public func operation<Value: Sendable, Output>(
         after dependencies: [any TypedDependency<Value>],
         _ makeRequest: @escaping @Sendable ([Value]) throws -> Request<Output>
@@ -74,35 +70,20 @@ extension RequestManager {
     public func operation<A: Sendable, B: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>,
         make makeRequest: @escaping @Sendable (A, B) throws -> Request<Output>
-    ) -> RequestOperation<Output> {
-        let (a, b) = (first.input, second.input)
-        return link([a.edge, b.edge]) {
-            try makeRequest(try a.value(), try b.value())
-        }
-    }
+    ) -> RequestOperation<Output> { link(first.input, second.input, make: makeRequest) }
 
     /// Makes an operation whose request is built from the values of three operations, once all have succeeded.
     public func operation<A: Sendable, B: Sendable, C: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>, _ third: any TypedDependency<C>,
         make makeRequest: @escaping @Sendable (A, B, C) throws -> Request<Output>
-    ) -> RequestOperation<Output> {
-        let (a, b, c) = (first.input, second.input, third.input)
-        return link([a.edge, b.edge, c.edge]) {
-            try makeRequest(try a.value(), try b.value(), try c.value())
-        }
-    }
+    ) -> RequestOperation<Output> { link(first.input, second.input, third.input, make: makeRequest) }
 
     /// Makes an operation whose request is built from the values of four operations, once all have succeeded.
     public func operation<A: Sendable, B: Sendable, C: Sendable, D: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>, _ third: any TypedDependency<C>,
         _ fourth: any TypedDependency<D>,
         make makeRequest: @escaping @Sendable (A, B, C, D) throws -> Request<Output>
-    ) -> RequestOperation<Output> {
-        let (a, b, c, d) = (first.input, second.input, third.input, fourth.input)
-        return link([a.edge, b.edge, c.edge, d.edge]) {
-            try makeRequest(try a.value(), try b.value(), try c.value(), try d.value())
-        }
-    }
+    ) -> RequestOperation<Output> { link(first.input, second.input, third.input, fourth.input, make: makeRequest) }
 
     /// Makes an operation whose request is built from the values of five operations, once all have succeeded.
     public func operation<A: Sendable, B: Sendable, C: Sendable, D: Sendable, E: Sendable, Output>(
@@ -110,10 +91,16 @@ extension RequestManager {
         _ fourth: any TypedDependency<D>, _ fifth: any TypedDependency<E>,
         make makeRequest: @escaping @Sendable (A, B, C, D, E) throws -> Request<Output>
     ) -> RequestOperation<Output> {
-        let (a, b, c, d, e) = (first.input, second.input, third.input, fourth.input, fifth.input)
-        return link([a.edge, b.edge, c.edge, d.edge, e.edge]) {
-            try makeRequest(try a.value(), try b.value(), try c.value(), try d.value(), try e.value())
-        }
+        link(first.input, second.input, third.input, fourth.input, fifth.input, make: makeRequest)
+    }
+
+    private func link<each Value: Sendable, Output>(
+        _ inputs: repeat DependencyInput<each Value>,
+        make makeRequest: @escaping @Sendable (repeat each Value) throws -> Request<Output>
+    ) -> RequestOperation<Output> {
+        var edges: [(AnyRequestOperation, DependencyPolicy)] = []
+        for input in repeat each inputs { edges.append(input.edge) }
+        return link(edges) { try makeRequest(repeat try (each inputs).value()) }
     }
 
     private func link<Output>(

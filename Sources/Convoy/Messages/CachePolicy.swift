@@ -3,11 +3,11 @@ import Foundation
 
 /// How a request uses the cache of its manager, with the cache modes of the Fetch standard.
 ///
-/// Without a cache only ``onlyCache`` has an effect: the request fails with `.invalidRequest`.
-///
 /// ```swift
 /// let request = Request<Data>.get(url).cachePolicy(.revalidate)
 /// ```
+///
+/// Without a cache only ``onlyCache`` has an effect: the request fails with `.invalidRequest`.
 public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     /// A fresh stored response is used, a stale one is validated, and without one the request is sent (`default`).
     case standard

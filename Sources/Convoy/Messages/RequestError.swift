@@ -26,7 +26,7 @@ import Foundation
 /// - ``refusal(as:)``
 /// - ``attempts``
 /// - ``isRetryable``
-public struct RequestError: Error, Sendable {
+public struct RequestError: Error, Sendable, CustomStringConvertible, LocalizedError, CustomNSError {
     private struct Parts {
         let code: Code
         var message: String
@@ -78,13 +78,11 @@ public struct RequestError: Error, Sendable {
     public var request: String { parts.value.summary.description }
     /// The response, if one arrived before the failure.
     public var response: ResponseHead? { parts.value.response }
-    /// The raw body of a response that could not be decoded, or the beginning of an unacceptable response.
-    ///
-    /// The beginning has up to 64 KiB, or up to the body limit with ``Request/failing(with:decoder:)``.
+    /// The raw body of a response that could not be decoded, or the first 64 KiB of an unacceptable response; with
+    /// ``Request/failing(with:decoder:)`` all of it, up to the body limit.
     public var body: Data? { parts.value.body }
-    /// The error of the transport, the decoder or the file system that caused this error.
-    ///
-    /// For an unacceptable status it may be the server's decoded error; see ``refusal(as:)``.
+    /// The error of the transport, the decoder or the file system that caused this one, or the server's
+    /// (``refusal(as:)``).
     public var underlying: (any Error)? { parts.value.underlying }
     /// Whether sending the same request again can help.
     public var isRetryable: Bool { parts.value.isRetryable }
@@ -100,15 +98,11 @@ public struct RequestError: Error, Sendable {
         if self.attempts.isEmpty, !attempts.isEmpty { error.parts.value.attempts = attempts }
         return error
     }
-}
 
-extension RequestError {
-    /// The server's decoded error, as defined by ``Request/failing(with:decoder:)``.
+    /// The server's decoded error (``Request/failing(with:decoder:)``), or that of a failed dependency.
     ///
-    /// If an operation failed because of a dependency, the result is the dependency's error.
-    ///
-    /// - Returns: nil unless the code is `.unacceptableStatus` or `.dependencyFailed`. Also nil for a body that could
-    ///   not be decoded, and for an error that is not a `Failure`.
+    /// - Returns: nil unless the code is `.unacceptableStatus` or `.dependencyFailed`, for a body that could not be
+    ///   decoded, and for an error that is not a `Failure`.
     public func refusal<Failure: Error>(as type: Failure.Type) -> Failure? {
         switch code {
         case .unacceptableStatus: underlying as? Failure
@@ -129,19 +123,7 @@ extension RequestError {
         error.parts.value.message += "; \(note)"
         return error
     }
-}
 
-extension RequestError: CustomStringConvertible, LocalizedError {
-    /// One line: the code, the request and the message.
-    public var description: String {
-        (request.isEmpty ? "\(code): \(message)" : "\(code): \(request): \(message)").oneLine
-    }
-
-    /// The same text as `description`, for Foundation.
-    public var errorDescription: String? { description }
-}
-
-extension RequestError {
     var lacksDescriptors: Bool { (underlying as? POSIXError).map { Self.shortages.contains($0.code) } ?? false }
 
     private static let shortages: [POSIXErrorCode] = [.EMFILE, .ENFILE]
@@ -168,15 +150,19 @@ extension RequestError {
         }
         return nil
     }
-}
 
-extension RequestError: CustomNSError {
+    /// One line: the code, the request and the message.
+    public var description: String {
+        (request.isEmpty ? "\(code): \(message)" : "\(code): \(request): \(message)").oneLine
+    }
+
+    /// The same text as `description`, for Foundation.
+    public var errorDescription: String? { description }
+
     /// The domain of these errors as an `NSError`.
     public static var errorDomain: String { "Convoy.RequestError" }
 
-    /// The code of the `NSError`, which is stable across versions; 1 for your own codes.
-    ///
-    /// <doc:Failures> has the table.
+    /// The code of the `NSError`, stable across versions, from the table in <doc:Failures>; 1 for your own codes.
     public var errorCode: Int { code.number }
 
     /// The description, the underlying error, and the status code of a response as `HTTPStatusCode`.

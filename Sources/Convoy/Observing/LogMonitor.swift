@@ -48,8 +48,7 @@ public struct LogMonitor: EventMonitor {
     /// Makes a monitor that writes to the system's log on Apple platforms (subsystem `convoy`), elsewhere to standard
     /// error with a time in each line.
     ///
-    /// Lines that cannot be written are dropped, so a closed standard error fails no request. A full pipe whose reader
-    /// does not read blocks the monitors.
+    /// Lines that cannot be written are dropped. A full pipe whose reader does not read blocks the monitors.
     ///
     /// - Parameter minimumLevel: less important lines are omitted; `.info` by default.
     public init(minimumLevel: Level = .info) {

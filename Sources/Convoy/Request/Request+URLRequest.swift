@@ -39,33 +39,7 @@ extension Request where Output == Void {
 extension URLRequest {
     /// The URL; a text that is no URL if there is none.
     fileprivate var urlText: String { url?.absoluteString ?? "http://\\" }
-}
 
-extension RequestCore {
-    fileprivate mutating func take(_ request: URLRequest) {
-        // The fields are sorted by name, because the order of a dictionary is not stable.
-        for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
-            headerFields.add(name, value)
-        }
-        if let data = request.httpBody {
-            body = .data(data)
-        } else if let stream = request.httpBodyStream {
-            let given = GivenStream(stream: stream)
-            let byteCount = headerFields["Content-Length"].flatMap { Int64($0) }
-            take(.stream(byteCount: byteCount, canRepeat: false) { given.stream })
-        }
-        let timeout = request.timeoutInterval
-        guard timeout != 60, timeout > 0 else { return }
-        policies.idleTimeout = .seconds(min(timeout, 1e9))
-    }
-}
-
-private struct GivenStream: @unchecked Sendable {
-    // @unchecked: `InputStream` is not Sendable. The body of this stream is read once, and only on one queue.
-    let stream: InputStream
-}
-
-extension URLRequest {
     /// Makes a `URLRequest` from a request: URL, method, header fields, body and timeout.
     ///
     /// The result lacks the additions of a manager (defaults, cookies, interceptors). A body that is not in memory
@@ -90,6 +64,30 @@ extension URLRequest {
         case nil: break
         }
     }
+}
+
+extension RequestCore {
+    fileprivate mutating func take(_ request: URLRequest) {
+        // The fields are sorted by name, because the order of a dictionary is not stable.
+        for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
+            headerFields.add(name, value)
+        }
+        if let data = request.httpBody {
+            body = .data(data)
+        } else if let stream = request.httpBodyStream {
+            let given = GivenStream(stream: stream)
+            let byteCount = headerFields["Content-Length"].flatMap { Int64($0) }
+            take(.stream(byteCount: byteCount, canRepeat: false) { given.stream })
+        }
+        let timeout = request.timeoutInterval
+        guard timeout != 60, timeout > 0 else { return }
+        policies.idleTimeout = .seconds(min(timeout, 1e9))
+    }
+}
+
+private struct GivenStream: @unchecked Sendable {
+    // @unchecked: `InputStream` is not Sendable. The body of this stream is read once, and only on one queue.
+    let stream: InputStream
 }
 
 extension HTTPURLResponse {

@@ -23,7 +23,7 @@ import Foundation
 /// ## Topics
 /// - ``init(method:url:decoding:)``
 /// - ``defect``
-public struct Request<Output: Sendable>: Sendable {
+public struct Request<Output: Sendable>: Sendable, CustomStringConvertible, CustomReflectable {
     /// The core, which copies of the request share until one is changed: requests are often copied, rarely changed.
     private(set) var sharedCore: CopyOnWrite<RequestCore>
     var decode: BodyDecoder<Output>
@@ -89,9 +89,7 @@ public struct Request<Output: Sendable>: Sendable {
 
     /// If true, storing the request keeps alive only the caller's data, a decoder and a value to encode as JSON.
     var isValue: Bool { !decodesByFunction && core.isValue }
-}
 
-extension Request: CustomStringConvertible, CustomReflectable {
     /// Method and URL, without credentials.
     public var description: String { core.summary.description }
     /// A mirror of the description only, because a reflection of the properties would show secrets.

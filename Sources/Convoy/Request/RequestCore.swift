@@ -1,7 +1,7 @@
 // The part of a request that does not depend on its output.
 import Foundation
 
-struct RequestCore: Sendable {
+struct RequestCore: Sendable, CustomReflectable {
     var method: HTTPMethod
     var url: URL?
     var headerFields = HeaderFields()
@@ -81,9 +81,7 @@ struct RequestCore: Sendable {
             idleTimeout: policyBox?.policies.idleTimeout ?? .seconds(1),
             attemptTimeout: policyBox?.policies.attemptTimeout ?? nil)
     }
-}
 
-extension RequestCore {
     var summary: RequestSummary { RequestSummary(method: method, url: url) }
 
     var answerRules: AnswerRules {
@@ -123,9 +121,7 @@ extension RequestCore {
     static func defect(_ name: String, _ error: any Error) -> String {
         "\(name) could not be encoded: \((error as? EncodingError)?.reason ?? "\(error)")"
     }
-}
 
-extension RequestCore: CustomReflectable {
     /// A mirror of the summary only, because a reflection of the properties would show secrets.
     var customMirror: Mirror { Mirror(self, children: ["request": summary.description]) }
 }

@@ -132,18 +132,13 @@ enum ResponseDecoding {
     private static func inUTF8(_ body: Data) throws -> Data {
         let zeros = body.prefix(4).map { $0 == 0 }
         let (encoding, name, rest): (String.Encoding, String, Data) =
-            if let marked = marked(body) {
-                marked
-            } else if zeros == [false, true, true, true] {
-                (.utf32LittleEndian, "UTF-32", body)
-            } else if zeros == [true, true, true, false] {
-                (.utf32BigEndian, "UTF-32", body)
-            } else if zeros.starts(with: [false, true]), body.count.isMultiple(of: 2) {
-                (.utf16LittleEndian, "UTF-16", body)
-            } else if zeros.starts(with: [true, false]), body.count.isMultiple(of: 2) {
-                (.utf16BigEndian, "UTF-16", body)
-            } else {
-                (.utf8, "UTF-8", body)
+            switch (marked(body), zeros, zeros.prefix(2)) {
+            case (let marked?, _, _): marked
+            case (_, [false, true, true, true], _): (.utf32LittleEndian, "UTF-32", body)
+            case (_, [true, true, true, false], _): (.utf32BigEndian, "UTF-32", body)
+            case (_, _, [false, true]) where body.count.isMultiple(of: 2): (.utf16LittleEndian, "UTF-16", body)
+            case (_, _, [true, false]) where body.count.isMultiple(of: 2): (.utf16BigEndian, "UTF-16", body)
+            default: (.utf8, "UTF-8", body)
             }
         if encoding == .utf8 { return rest }
         guard let text = string(rest, encoding) else {

@@ -1,8 +1,7 @@
 // Which status codes are acceptable.
 
-/// Decides whether a status code is acceptable.
-///
-/// The check is a value instead of a function, because it runs on a transport's thread, where no user code may run.
+/// Decides whether a status code is acceptable: a value, because it runs on a transport's thread, where no user code
+/// may.
 public struct StatusCheck: Sendable, Hashable {
     private enum Kind: Hashable {
         case range(ClosedRange<Int>)

@@ -46,7 +46,7 @@ import Foundation
 /// - ``result``
 /// - ``onFinish(on:_:)-(Delivery?,_)``
 /// - ``copy()``
-public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
+public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable, TypedDependency {
     // @unchecked: this class adds only a lock and a constant to its superclass.
 
     /// The result of a group.
@@ -77,17 +77,11 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         whenSettled { [members] _ in withExtendedLifetime(members.withLock { $0.end() }) {} }
     }
 
-    /// The outcome; nil until the group has finished.
-    ///
-    /// It is set before `isFinished` becomes true and never changes.
+    /// The outcome, set before `isFinished` becomes true and then constant; nil until the group has finished.
     public var result: Result? { withLock { $0.outcome }.map { Self.typed($0) } }
 
-    /// Adds a handler for the outcome, as ``RequestOperation/onFinish(on:_:)-(Delivery?,_)`` does.
-    ///
-    /// - Parameters:
-    ///   - delivery: where to call the handler; by default the manager's choice, or a serial executor of this
-    ///     operation.
-    ///   - handler: receives the outcome, after the callbacks of all members.
+    /// Adds a handler for the outcome, called after those of all members, as
+    /// ``RequestOperation/onFinish(on:_:)-(Delivery?,_)`` does.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
         whenFinished(FinishHandler(place: place(delivery)) { handler(Self.typed($0)) })
@@ -100,19 +94,17 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         onFinish(on: .queue(.main)) { delivery.run($0, handler) }
     }
 
-    /// The value that the function returned, available when the group has finished.
-    ///
-    /// Reading the value does not start the operation. Cancelling the task cancels the operation.
+    /// The value that the function returned, available when the group has finished; cancelling the task cancels the
+    /// group.
     ///
     /// - Throws: the operation's error.
     public var value: Output {
         get async throws(RequestError) { try Self.typed(await outcome()).get() }
     }
 
-    /// A new group with the same function, name and manager, which has not run.
+    /// A new group with the same function, name and manager, but without members, handlers, observers and dependencies.
     ///
-    /// Members, handlers, observers and dependencies are not copied. A group releases its function when it finishes, so
-    /// a copy of a finished group fails with `.invalidRequest`.
+    /// A finished group has released its function, so its copy fails with `.invalidRequest`.
     ///
     /// - Thread: any.
     public override func copy() -> GroupOperation<Output> {
@@ -178,9 +170,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         let more = count > first.count ? " and \(count - first.count) more" : ""
         return names.isEmpty ? nil : "executing, and waits for \(names.joined(separator: ", "))\(more)"
     }
-}
 
-extension GroupOperation: TypedDependency {
     /// The value of the group; a link fails when the group has none.
     public var input: DependencyInput<Output> { DependencyInput(self) { self.result } }
 }
@@ -196,9 +186,7 @@ private final class GroupValue<Output: Sendable>: AnyOutcome, @unchecked Sendabl
 }
 
 extension RequestManager {
-    /// Makes a group: an operation whose function adds other operations while it runs.
-    ///
-    /// Nothing runs until the operation is enqueued or started.
+    /// Makes a group: an operation whose function adds other operations while it runs, once it is enqueued or started.
     ///
     /// ```swift
     /// let pages = manager.operation(named: "all pages") { group in
@@ -215,8 +203,8 @@ extension RequestManager {
     ///
     /// - Parameters:
     ///   - name: the operation's name in messages and logs.
-    ///   - work: adds members to the group and returns the value of the operation. The function runs in its own task,
-    ///     which is cancelled when the group is stopped. The group always finishes after the function has returned.
+    ///   - work: adds members to the group and returns the value of the operation, in its own task, which is cancelled
+    ///     when the group is stopped. The group always finishes after the function has returned.
     public func operation<Output>(
         named name: String, _ work: @escaping @Sendable (_ group: OperationGroup) async throws -> Output
     ) -> GroupOperation<Output> {

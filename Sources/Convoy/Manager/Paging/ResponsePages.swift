@@ -1,10 +1,9 @@
 // Pagination: each response determines the next request.
 import Foundation
 
-/// The pages of a paginated resource, as a sequence of responses.
+/// The pages of a paginated resource, as a sequence of responses, each fetched when the loop reads it.
 ///
-/// The sequence fetches a page only when the loop reads it. Leaving the loop early fetches no more pages. Cancelling
-/// the task cancels the running request. Every loop starts with the first page.
+/// Cancelling the task cancels the running request. Every loop starts with the first page.
 ///
 /// ```swift
 /// let first = Request<[Item]>.get("https://example.com/items")
@@ -18,7 +17,7 @@ import Foundation
 /// for try await page in pages { show(page.value.items) }
 /// ```
 ///
-/// A page that was fetched before ends the sequence with `.pageRepeated`, because it would cause an endless loop. Use
+/// A page that was fetched before would cause an endless loop, so it ends the sequence with `.pageRepeated`. Use
 /// `prefix(_:)` to limit a server that returns new pages without end.
 ///
 /// ## Concurrency
@@ -55,10 +54,9 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
             step = { () throws(RequestError) in pages.first }
         }
 
-        /// Fetches the next page; nil after the last.
+        /// Fetches the next page; nil after the last, and after an error.
         ///
-        /// - Throws: once, the error of the request, or `.pageRepeated` for a page that was fetched before.
-        ///   Afterwards the result is nil.
+        /// - Throws: the error of the request, or `.pageRepeated` for a page that was fetched before.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(RequestError) -> Response<Output>? {
@@ -83,13 +81,11 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
 }
 
 extension RequestManager {
-    /// The pages of a resource, whose requests a function makes.
-    ///
-    /// Each next request is made from the response before it.
+    /// The pages of a resource, each of whose requests a function makes from the response before it.
     ///
     /// - Parameters:
     ///   - first: the request of the first page.
-    ///   - next: makes the request of the next page; nil after the last. Called when that page is read. If the function
+    ///   - next: makes the request of the next page, when that page is read; nil after the last. If the function
     ///     throws, the sequence ends with that ``RequestError``, with `.cancelled` for a `CancellationError`, or with
     ///     `.invalidRequest` for any other error.
     public func pages<Output>(
@@ -105,13 +101,12 @@ extension RequestManager {
         }
     }
 
-    /// The pages of a resource that links each page to the next.
+    /// The pages of a resource that links each page to the next (`Link` with the relation `next`, RFC 8288).
     ///
-    /// The `Link` field with the relation `next` (RFC 8288) leads to the next page. The next request is like the first,
-    /// but a GET without a body, or a HEAD if the first was one. A link to another origin receives no secret: no secret
-    /// header field of the request or the manager, and nothing from authenticators. A link from https to http ends the
-    /// sequence with `.redirectRefused`, unless ``RedirectPolicy/allowsInsecure`` says otherwise. A link that is no URL
-    /// ends it with `.badResponse`.
+    /// The next request is like the first, but a GET without a body, or a HEAD if the first was one. A link to another
+    /// origin receives no secret: no secret header field of the request or the manager, and nothing from
+    /// authenticators. A link from https to http ends the sequence with `.redirectRefused`, unless
+    /// ``RedirectPolicy/allowsInsecure`` says otherwise, and a link that is no URL with `.badResponse`.
     ///
     /// - Parameter first: the request of the first page.
     public func pages<Output>(_ first: Request<Output>) -> ResponsePages<Output> {

@@ -80,15 +80,14 @@ extension RequestManager {
 
     /// Sends a request and reads server-sent events.
     ///
-    /// As in a browser, a new connection follows a connection that ended, with or without an error. The new request has
-    /// the last event's id in `Last-Event-ID`. Use `reconnecting: .never` to read one connection, for responses that
-    /// have an end. The wait before a reconnection has two parts. The first is the server's `retry`, or else three
-    /// seconds, or a longer `Retry-After` of a failed response. The policy's `maxRetryAfter` limits this part. The
-    /// second part is the policy's own wait. `maxRetries` limits the reconnections since the last event. As for
-    /// retries, the policy decides which failures, status codes and methods allow a reconnection. To resume after an
-    /// earlier run, set `Last-Event-ID` on the request.
+    /// As in a browser, a new connection follows a connection that ended, with or without an error, with the last
+    /// event's id in `Last-Event-ID`; to resume after an earlier run, set that field on the request. Use `reconnecting:
+    /// .never` for responses that have an end. The wait before a reconnection is the server's `retry`, or else three
+    /// seconds, or a longer `Retry-After` of a failed response, at most the policy's `maxRetryAfter`, plus the policy's
+    /// own wait. `maxRetries` limits the reconnections since the last event. As for retries, the policy decides which
+    /// failures, status codes and methods allow a reconnection.
     ///
-    /// If the server is silent for longer than ``Request/idleTimeout(_:)``, the connection counts as lost. Set that
+    /// If the server is silent for longer than ``Request/idleTimeout(_:)``, the connection counts as lost, so set that
     /// timeout above the longest pause of the server.
     ///
     /// - Parameters:

@@ -4,13 +4,11 @@ import Foundation
 /// The body of one response, line by line, for one reader.
 ///
 /// A line ends with LF, CR LF or CR. Empty lines and a last line without an end are included. The text is read as
-/// UTF-8, whatever the charset. A byte order mark at the beginning is removed, and invalid bytes become U+FFFD. A
-/// line longer than allowed fails the request with `.bodyTooLarge`. After a failure the complete lines are returned
-/// first, then the error is thrown; `.cancelled` and `.deadlineExceeded` are thrown at once. An incomplete line is
-/// dropped.
+/// UTF-8, whatever the charset. A byte order mark at the beginning is removed, and invalid bytes become U+FFFD. A line
+/// longer than allowed fails the request with `.bodyTooLarge`. After a failure, an incomplete line is dropped.
 ///
-/// Memory is limited as for ``ResponseChunks``, plus one line. Leaving the loop early, or cancelling its task,
-/// cancels the request.
+/// Memory is limited as for ``ResponseChunks``, plus one line. Leaving the loop early, or cancelling its task, cancels
+/// the request.
 ///
 /// ```swift
 /// for try await line in manager.lines(of: .get("https://example.com/log")) {

@@ -3,14 +3,13 @@ import Foundation
 
 /// The events that a server sends, for one reader.
 ///
-/// Reading starts the request. The request accepts only `text/event-stream`; another content type fails with
-/// `.unacceptableContentType`. After a connection ends, a new one follows according to the policy of
-/// ``RequestManager/events(of:reconnecting:maxEventBytes:)``. The status 204 ends the stream; any other status except
-/// 200 fails with `.unacceptableStatus`. An incomplete event is dropped. An event larger than allowed fails with
-/// `.bodyTooLarge`.
+/// Reading starts the request, which accepts only `text/event-stream`. After a connection ends, a new one follows
+/// according to the policy of ``RequestManager/events(of:reconnecting:maxEventBytes:)``. The status 204 ends the
+/// stream; any other status except 200 fails with `.unacceptableStatus`. An incomplete event is dropped. An event
+/// larger than allowed fails with `.bodyTooLarge`.
 ///
-/// Text is read as UTF-8, and invalid bytes become U+FFFD. Memory is limited as for ``ResponseChunks``, plus one
-/// event. Leaving the loop early, or cancelling its task, cancels the request.
+/// Text is read as UTF-8, and invalid bytes become U+FFFD. Memory is limited as for ``ResponseChunks``, plus one event.
+/// Leaving the loop early, or cancelling its task, cancels the request.
 ///
 /// ```swift
 /// let news = Request<Data>.get("https://example.com/news")
@@ -40,8 +39,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     /// The same events, with a handler for the reconnection time (`retry`) that the server sends with or without an
     /// event.
     ///
-    /// - Parameter handler: called by the reading task before the events that follow, if the time differs from the last
-    ///   one.
+    /// - Parameter handler: called by the reading task before the events that follow, if the time has changed.
     public func onReconnectionTime(_ handler: @escaping @Sendable (Duration) -> Void) -> ServerSentEvents {
         var events = self
         events.reconnectionTimeHandler = handler
@@ -61,8 +59,6 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         fileprivate var fruitlessCount = 0
         fileprivate var end: Result<Void, RequestError>?
         /// The time that clients must wait before a reconnection; nil while the server has not sent one.
-        ///
-        /// ``ServerSentEvents/onReconnectionTime(_:)`` reports it as soon as it arrives.
         public var reconnectionTime: Duration? { parser.reconnectionTime }
 
         /// The next event; nil after the last.

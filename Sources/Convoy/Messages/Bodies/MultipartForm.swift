@@ -1,9 +1,7 @@
 // A multipart form (RFC 7578). Names are escaped as in browsers (WHATWG HTML, section 4.10.21.8).
 import Foundation
 
-/// A `multipart/form-data` body: fields and files, in order.
-///
-/// The length of a form is known before it is sent. Files are read while they are sent, so they need no memory.
+/// A `multipart/form-data` body of fields and files, in order; files are read while they are sent.
 ///
 /// ```swift
 /// var form = MultipartForm()
@@ -53,19 +51,18 @@ public struct MultipartForm: Sendable, Hashable {
     ///   - data: the bytes.
     ///   - name: the name of the field.
     ///   - fileName: the name under which the server receives it as a file; nil for a plain field.
-    ///   - contentType: the content type; if nil, it follows from the file name, and without a file name there is
-    ///     none.
+    ///   - contentType: the content type; nil for that of the file name, if there is one.
     public mutating func append(_ data: Data, name: String, fileName: String? = nil, contentType: String? = nil) {
         add(.data(data), name: name, fileName: fileName, contentType: contentType)
     }
 
-    /// Adds a file, which is read while it is sent.
+    /// Adds a file, which must exist when the request is sent, and is read meanwhile.
     ///
     /// - Parameters:
-    ///   - file: the file, which must exist when the request is sent.
+    ///   - file: the file.
     ///   - name: the name of the field.
-    ///   - fileName: the name that the server receives; if nil, the file's own.
-    ///   - contentType: the content type; if nil, it follows from the file name, or is `application/octet-stream`.
+    ///   - fileName: the name that the server receives; nil for the file's own.
+    ///   - contentType: the content type; nil for that of the file name, or `application/octet-stream`.
     public mutating func append(file: URL, name: String, fileName: String? = nil, contentType: String? = nil) {
         add(.file(file), name: name, fileName: fileName ?? file.lastPathComponent, contentType: contentType)
     }

@@ -138,10 +138,9 @@ private struct LengthCheck {
     }
 }
 
-/// The bytes of a body that the caller's code produces while they are sent.
-///
-/// ``Request/body(byteCount:canRepeat:contentType:stream:)`` and its variants make streams, each equal only to itself.
-public final class BodyStream: Sendable {
+/// The bytes that the caller's code produces while they are sent
+/// (``Request/body(byteCount:canRepeat:contentType:stream:)`` and its variants); a stream is equal only to itself.
+public final class BodyStream: Sendable, Hashable {
     /// The length in bytes; with nil the body is sent in chunks (RFC 9112, section 7.1).
     public let byteCount: Int64?
     /// Whether the stream can be read again from its beginning.
@@ -193,9 +192,7 @@ public final class BodyStream: Sendable {
             .waiting(SequenceReader(chunks, byteCount: byteCount, priority: priority))
         }
     }
-}
 
-extension BodyStream: Hashable {
     /// Whether both are the same stream.
     public static func == (left: BodyStream, right: BodyStream) -> Bool { left === right }
     /// Hashes its identity.

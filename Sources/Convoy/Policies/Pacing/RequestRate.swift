@@ -1,8 +1,7 @@
 // A limit of requests per second: its configuration and its token bucket.
 
-/// A limit of requests per period.
+/// A limit of requests per period, as a token bucket: one every ``period`` / ``requests``, and ``burst`` after a pause.
 ///
-/// The limit is a token bucket: one request every ``period`` / ``requests``, and after a pause up to ``burst`` at once.
 /// Each attempt counts, including redirects and retries. Requests over the limit wait in their queue, by priority and
 /// order; requests to other hosts continue. If a deadline is earlier than the next token, the request fails at once
 /// with `.deadlineExceeded`, even if a cancelled request might return a token.

@@ -117,9 +117,7 @@ public struct ParameterEncoding: Sendable, Hashable {
     public func encode(_ parameters: [String: Any?]) throws(EncodingError) -> String {
         try encode(UncheckedParameter(value: parameters))
     }
-}
 
-extension ParameterEncoding {
     /// How the keys of an array's elements are written.
     public struct ArrayEncoding: Sendable, Hashable {
         let rule: Rule<(key: String, index: Int), String>
