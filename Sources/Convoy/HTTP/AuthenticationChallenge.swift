@@ -9,9 +9,7 @@ struct AuthenticationChallenge: Equatable, Sendable {
 
     init(scheme: String) { self.scheme = scheme.lowercased() }
 
-    static func all(in fieldValues: [String]) -> [AuthenticationChallenge] {
-        fieldValues.flatMap { read($0) }
-    }
+    static func all(in fieldValues: [String]) -> [AuthenticationChallenge] { fieldValues.flatMap { read($0) } }
 
     static func parameters(in fieldValue: String) -> [String: String] {
         read(fieldValue, into: [AuthenticationChallenge(scheme: "")])[0].parameters
@@ -83,9 +81,7 @@ struct AuthenticationChallenge: Equatable, Sendable {
             ? scheme.prefix(1).uppercased() + scheme.dropFirst() : scheme.uppercased()
     }
 
-    private var place: String {
-        parameters["realm"].map { " for the realm \($0.prefix(100).debugDescription)" } ?? ""
-    }
+    private var place: String { parameters["realm"].map { " for the realm \($0.prefix(100).debugDescription)" } ?? "" }
 
     private var offer: String {
         let needs = ["algorithm", "qop"].compactMap { need in

@@ -55,12 +55,3 @@ extension String {
     /// The string with everything but unreserved characters (RFC 3986, section 2.3) percent-encoded in UTF-8.
     package var percentEncoded: String { PercentEscaper.unreserved.escaped(self) }
 }
-
-enum FormFields {
-    static func encoded(_ items: [URLQueryItem]) -> Data {
-        let pairs = items.map {
-            PercentEscaper.form.escaped($0.name) + "=" + PercentEscaper.form.escaped($0.value ?? "")
-        }
-        return Data(pairs.joined(separator: "&").utf8)
-    }
-}

@@ -176,20 +176,20 @@ extension URL {
     /// Scheme, host and port of this absolute URL in canonical spelling, or why no request can go to the URL.
     package var origin: Result<String, Defect> {
         if let usualOrigin { return .success(usualOrigin) }
-        func failure(_ words: String) -> Result<String, Defect> {
-            .failure(Defect(url: redactedString, words: words))
-        }
+        func failure(_ words: String) -> Result<String, Defect> { .failure(Defect(url: redactedString, words: words)) }
         guard let scheme = scheme?.lowercased(), scheme == "http" || scheme == "https" else {
             return failure("is neither http nor https")
         }
         guard let host = host(percentEncoded: true), !host.isEmpty else { return failure("has no host") }
         // Foundation removes brackets around any host, so the text of the URL shows whether there were any.
-        let hasBrackets = URLReference(absoluteString).authority?.contains("[") == true && !host.hasPrefix("[")
+        let authority = URLReference(absoluteString).authority ?? ""
+        let hasBrackets = authority.contains("[") && !host.hasPrefix("[")
         // Transports would decode escapes in an invalid host and send the result in the `Host` field.
         guard let name = HostName(hasBrackets ? "[\(host)]" : host) else {
             return failure("has an invalid host")
         }
         // Some transports read a port out of range as another port. Foundation returns nil for a port beyond `Int`.
+        let hasPortText = authority.last != ":" && authority.last { ":]@".contains($0) } == ":"
         let port = port ?? (hasPortText ? -1 : scheme == "https" ? 443 : 80)
         guard (0...65_535).contains(port) else { return failure("has no valid port") }
         return .success("\(scheme)://\(name.text):\(port)")
@@ -248,11 +248,6 @@ extension URL {
         // A port with a leading zero is not in the usual spelling.
         guard next > first, bytes[first] != 0x30, port <= 65_535, endsAuthority(next) else { return nil }
         return (next, true)
-    }
-
-    private var hasPortText: Bool {
-        let authority = URLReference(absoluteString).authority ?? ""
-        return authority.last != ":" && authority.last { ":]@".contains($0) } == ":"
     }
 
     /// Without user name and password, and without values whose names indicate a secret.

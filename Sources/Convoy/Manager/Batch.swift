@@ -39,19 +39,14 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
 
     /// The progress, for any number of readers, each of which gets the latest value, none twice, and always the last
     /// one.
-    public var progress: Broadcast<BatchProgress> { broadcast() }
+    public var progress: Broadcast<BatchProgress> { Broadcast(source: run.watch(), pace: nil) }
 
     /// The progress at limited intervals.
     ///
     /// - Parameter interval: the minimum time between two values of a reader, on
     ///   ``RequestManager/Configuration/clock``. The last value is not delayed.
     public func progress(every interval: Duration) -> Broadcast<BatchProgress> {
-        broadcast(BroadcastPace(interval, run.scheduler.context.clock))
-    }
-
-    private func broadcast(_ pace: BroadcastPace? = nil) -> Broadcast<BatchProgress> {
-        run.watch()
-        return Broadcast(source: run.progress, pace: pace)
+        Broadcast(source: run.watch(), pace: BroadcastPace(interval, run.scheduler.context.clock))
     }
 
     /// The current progress.
@@ -162,8 +157,6 @@ final class BatchRun: Producer {
         scheduler.begin(self)
     }
 
-    // MARK: Members
-
     // Returns whether the batch accepts another request, once the number of unfinished members is below its limit
     // (``Scheduler/readAhead``).
     func admit(_ operation: AnyRequestOperation) async -> Bool {
@@ -256,8 +249,6 @@ final class BatchRun: Producer {
         for waiter in waiters { waiter.resume() }
     }
 
-    // MARK: The results
-
     func finished() async {
         await withCheckedContinuation { continuation in
             let isFinished = state.withLock { state in
@@ -275,9 +266,6 @@ final class BatchRun: Producer {
         state.withLock { $0.added.outcomes.indices.contains(number) ? $0.added.outcomes[number] : nil }
     }
 
-    // MARK: Progress
-
-    /// Without readers, this property reads the progress of every running member.
     var currentProgress: BatchProgress {
         let unread = state.withLock { $0.unread }
         let transfers = unread.map { ($0.member, $0.operation?.progress ?? TransferProgress()) }
@@ -288,12 +276,13 @@ final class BatchRun: Producer {
         }
     }
 
-    func watch() {
+    func watch() -> BroadcastSource<BatchProgress> {
         let unread = state.withLock { state in
             defer { state.isWatched = true }
             return state.unread
         }
         for one in unread { if let operation = one.operation { watch(one.member, operation) } }
+        return progress
     }
 
     private func watch(_ member: BatchMember, _ operation: AnyRequestOperation) {
@@ -322,7 +311,7 @@ final class BatchRun: Producer {
 
 struct BatchMember: Hashable, Sendable {
     let isAdded: Bool
-    /// The member's number among the requests of the source, or among the added requests.
+    /// Among the requests of the source, or among the added requests.
     let number: Int
     /// The index in ``BatchState/running`` until the member finishes.
     let index: Int
@@ -452,7 +441,8 @@ struct BatchState {
         isStopped = true
         if !sourceHasEnded {
             if let announced, announced > source.count, announced <= Self.mostListed {
-                meter.skip(announced - source.count)
+                let skipped = announced - source.count
+                meter.count(skipped, failed: skipped, skipped: skipped)
                 source.count = announced
             }
             endSource()
@@ -464,7 +454,7 @@ struct BatchState {
 
     mutating func endSource(_ error: RequestError? = nil) {
         if let error {
-            meter.finish(nil, isSuccess: false)
+            meter.count(1, failed: 1)
             if keepsResults { source.put(AnyOutcome(error: error), at: source.count) }
             source.count += 1
         }
@@ -552,24 +542,20 @@ struct BatchMeter {
         measured = (progress.upload.completedBytes, progress.download.completedBytes)
     }
 
-    /// - Parameter index: nil for an error of the source, which counts as a member that never started.
-    mutating func finish(_ index: Int?, isSuccess: Bool) {
-        if let index {
-            runningFraction -= members[index].fraction
-            // The member moves no more bytes, so its total becomes the number of bytes that it has moved.
-            progress.upload.end(&members[index].upload)
-            progress.download.end(&members[index].download)
-            members[index] = Member()
-        }
-        progress.finishedCount += 1
-        if !isSuccess { progress.failedCount += 1 }
-        update()
+    mutating func finish(_ index: Int, isSuccess: Bool) {
+        runningFraction -= members[index].fraction
+        // The member moves no more bytes, so its total becomes the number of bytes that it has moved.
+        progress.upload.end(&members[index].upload)
+        progress.download.end(&members[index].download)
+        members[index] = Member()
+        count(1, failed: isSuccess ? 0 : 1)
     }
 
-    mutating func skip(_ count: Int) {
-        progress.finishedCount += count
-        progress.failedCount += count
-        progress.skippedCount += count
+    /// Members that never started, too: an error of the source, and skipped ones.
+    mutating func count(_ finished: Int, failed: Int, skipped: Int = 0) {
+        progress.finishedCount += finished
+        progress.failedCount += failed
+        progress.skippedCount += skipped
         update()
     }
 
@@ -629,7 +615,9 @@ extension TransferProgress {
 }
 
 extension RequestManager {
-    /// Runs the requests of an array or another collection as a batch, which starts at once.
+    /// Runs the requests of an array or another sequence as a batch, which starts at once.
+    ///
+    /// Only of a collection is the total number known before it has ended.
     ///
     /// - Parameters:
     ///   - requests: the requests. The batch pulls them on another thread, while fewer than a limit are unfinished.
@@ -639,12 +627,11 @@ extension RequestManager {
     ///   - onResult: called once for each pulled request, with its index, on the member's own serial executor or where
     ///     the configuration sends callbacks, so several calls may run at once. The batch finishes after the last call.
     ///     Requests that are added later have their own handlers.
-    public func batch<Output, Requests: Collection & SendableMetatype>(
+    public func batch<Output, Requests: Sequence & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
     ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
-        let count = requests.count
-        return start(count, failFast, keepsResults, onResult) { batch in
+        start((requests as? any Collection)?.count, failFast, keepsResults, onResult) { batch in
             for request in requests { guard await batch.admit(request) else { break } }
         }
     }
@@ -652,12 +639,6 @@ extension RequestManager {
     /// Runs `count` requests as a batch, lazily even from an actor.
     ///
     /// There, a lazy sequence would capture actor-isolated state, so it could not be passed to the batch.
-    ///
-    /// ```swift
-    /// let batch = manager.batch(count: 1_000_000) { index in
-    ///     Request<Data>.get("https://example.com/tiles/\(index)")
-    /// }
-    /// ```
     ///
     /// - Parameters:
     ///   - count: the number of requests. A number below one means none.
@@ -677,22 +658,8 @@ extension RequestManager {
     }
 
     /// Fetches responses into the manager's cache (``CachePolicy/reload``); without a cache, the bodies are discarded.
-    ///
-    /// ```swift
-    /// await manager.prefetch(urls.map { .get($0) }).finished()
-    /// ```
     public func prefetch(_ requests: [Request<Data>]) -> Batch<Void> {
         batch(count: requests.count, keepsResults: false) { requests[$0].cachePolicy(.reload).ignoringBody() }
-    }
-
-    /// Runs the requests of any lazy sequence as a batch, whose total number is known only when the sequence has ended.
-    public func batch<Output, Requests: Sequence & SendableMetatype>(
-        _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
-        onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
-    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
-        start(nil, failFast, keepsResults, onResult) { batch in
-            for request in requests { guard await batch.admit(request) else { break } }
-        }
     }
 
     /// Runs the requests of an asynchronous sequence as a batch, which starts at once.

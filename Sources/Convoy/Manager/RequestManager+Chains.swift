@@ -8,15 +8,6 @@ extension RequestManager {
     /// If the other operation fails or is cancelled, the new operation fails with `.dependencyFailed` without being
     /// sent. Operations that depend on the new operation fail likewise.
     ///
-    /// ```swift
-    /// let login = manager.operation(
-    ///     Request<Token>.post(loginURL, json: credentials))
-    /// let me = manager.operation(after: login) {
-    ///     Request<User>.get(meURL).bearer($0.value.token)
-    /// }
-    /// manager.enqueue(login, me)
-    /// ```
-    ///
     /// Until its request is built, messages and logs call the operation "the link after POST https://…/login". Set the
     /// operation's `name` for another name.
     ///
@@ -51,15 +42,6 @@ extension RequestManager {
     /// succeeded.
     ///
     /// Three, four and five operations are supported likewise.
-    ///
-    /// ```swift
-    /// let order = manager.operation(
-    ///     after: me, cart, coupon.optional
-    /// ) { me, cart, coupon in
-    ///     let draft = Draft(me.value, cart.value, coupon?.value)
-    ///     return Request<Order>.post(ordersURL, json: draft)
-    /// }
-    /// ```
     ///
     /// - Parameters:
     ///   - first: the first dependency. It may belong to any manager; you enqueue it. With ``TypedDependency/optional``

@@ -21,7 +21,7 @@ import Foundation
 /// - ``send(_:)``
 /// - ``operation(_:)``
 /// - ``enqueue(_:)-(AnyRequestOperation...)``
-/// - ``batch(_:failFast:keepsResults:onResult:)-39bsf``
+/// - ``batch(_:failFast:keepsResults:onResult:)``
 /// - ``operation(named:_:)``
 /// - ``pages(_:next:)``
 /// - ``download(_:to:verifying:existing:)-(Request<Data>,_,_,_)``
@@ -104,8 +104,6 @@ public final class RequestManager: Sendable {
         scheduler.shutDown()
         isSuspended = false
     }
-
-    // MARK: Settings and actions for all requests
 
     /// The maximum number of operations with a slot; a change takes effect at once, and running operations continue.
     ///

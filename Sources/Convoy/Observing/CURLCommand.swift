@@ -13,11 +13,6 @@ extension PreparedRequest {
     /// `<replace this by a file with the body, …>`, and fails in the shell until you replace that name. A body from a
     /// file is read from that file, into curl's memory.
     ///
-    /// ```swift
-    /// print(operation.request?.cURLCommand() ?? "")
-    /// // curl -H 'Authorization: <redacted>' … 'https://example.com/users/1'
-    /// ```
-    ///
     /// - Parameter revealingSecrets: whether to show the values of secret fields (``HeaderFields/Field/isSecret``) and
     ///   the URL's user name and password, instead of `<redacted>`, and the secrets of URLs in other fields. The path,
     ///   the query and the body are always shown, so do not put secrets there.

@@ -132,9 +132,7 @@ extension AnyRequestOperation {
 }
 
 extension Duration {
-    fileprivate var shortText: String {
-        self < .seconds(10) ? "\(Int((seconds * 1_000).rounded())) ms" : words
-    }
+    fileprivate var shortText: String { self < .seconds(10) ? "\(Int((seconds * 1_000).rounded())) ms" : words }
 }
 
 #if canImport(os)

@@ -92,9 +92,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///
     /// - Throws: the operation's error.
     @discardableResult
-    public func response() async throws(RequestError) -> Response<Output> {
-        try Self.response(in: await outcome())
-    }
+    public func response() async throws(RequestError) -> Response<Output> { try Self.response(in: await outcome()) }
 
     /// A new, unsent operation of the same request for the same manager.
     ///

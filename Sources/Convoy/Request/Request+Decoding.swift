@@ -33,17 +33,6 @@ extension Request {
     /// A request with a typed failure does not share its transfer. A later call replaces the failure of an earlier one;
     /// changing the output does not.
     ///
-    /// ```swift
-    /// struct Problem: Error, Decodable { var title: String }
-    /// let request = Request<User>.get("https://example.com/users/1")
-    ///     .failing(with: Problem.self)
-    /// do {
-    ///     show(try await manager.send(request).value)
-    /// } catch {
-    ///     show(error.refusal(as: Problem.self)?.title ?? error.message)
-    /// }
-    /// ```
-    ///
     /// - Parameters:
     ///   - type: the type that is decoded from JSON.
     ///   - decoder: the decoder, which you must not change afterwards; by default the manager's.

@@ -41,16 +41,12 @@ extension Request where Output: Decodable {
     /// A POST request with a JSON body.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
-    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .post, url: url).json(json)
-    }
+    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { post(url).json(json) }
 
     /// A POST request with a JSON body that is not `Sendable`; see ``json(_:encoder:)-(Encodable,_)``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
-    public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
-        Self(method: .post, url: url).json(json)
-    }
+    public static func post(_ url: some RequestURL, json: some Encodable) -> Self { post(url).json(json) }
 
     /// A PUT request without a body; give it one with ``body(_:contentType:)-(Data,_)``.
     ///
@@ -60,16 +56,12 @@ extension Request where Output: Decodable {
     /// A PUT request with a JSON body.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
-    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .put, url: url).json(json)
-    }
+    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { put(url).json(json) }
 
     /// A PUT request with a JSON body that is not `Sendable`; see ``json(_:encoder:)-(Encodable,_)``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
-    public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
-        Self(method: .put, url: url).json(json)
-    }
+    public static func put(_ url: some RequestURL, json: some Encodable) -> Self { put(url).json(json) }
 
     /// A PATCH request with a JSON body.
     ///

@@ -73,7 +73,7 @@ extension RequestCore {
             headerFields.add(name, value)
         }
         if let data = request.httpBody {
-            body = .data(data)
+            self.body = .data(data)
         } else if let stream = request.httpBodyStream {
             let given = GivenStream(stream: stream)
             let byteCount = headerFields["Content-Length"].flatMap { Int64($0) }

@@ -121,9 +121,7 @@ extension Request where Output == Void {
 
     /// A POST request with a JSON body, whose response body is discarded.
     @_disfavoredOverload
-    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .post, url: url).json(json)
-    }
+    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { post(url).json(json) }
 
     /// A PUT request whose response body is discarded; give it a body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
@@ -131,9 +129,7 @@ extension Request where Output == Void {
 
     /// A PUT request with a JSON body, whose response body is discarded.
     @_disfavoredOverload
-    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .put, url: url).json(json)
-    }
+    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { put(url).json(json) }
 
     /// A PATCH request with a JSON body, whose response body is discarded.
     @_disfavoredOverload
@@ -155,17 +151,13 @@ extension Request where Output == Data {
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
     /// A POST request with a JSON body, for the raw body of its response.
-    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .post, url: url).json(json)
-    }
+    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { post(url).json(json) }
 
     /// A PUT request for the raw body of its response; give it a body with ``body(_:contentType:)-(Data,_)``.
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
     /// A PUT request with a JSON body, for the raw body of its response.
-    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .put, url: url).json(json)
-    }
+    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { put(url).json(json) }
 
     /// A PATCH request with a JSON body, for the raw body of its response.
     public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {

@@ -123,9 +123,9 @@ extension RequestCore {
             // The first segment of a relative reference must not contain a colon (RFC 3986, section 4.2).
             throw refusal("\(defect.reason); if it is relative to the base URL, write ./\(given.redactedString)")
         }
-        if !query.isEmpty {
+        if !self.query.isEmpty {
             let earlier = url.query(percentEncoded: true).map { $0.isEmpty ? [] : [$0] } ?? []
-            guard let extended = url.withQuery(earlier + query) else {
+            guard let extended = url.withQuery(earlier + self.query) else {
                 throw refusal("the query parameters cannot be added to the URL")
             }
             url = extended

@@ -115,11 +115,6 @@ extension Request {
     /// ``RequestManager/why(_:)`` names the running one. A request owns the name from its first slot until it finishes,
     /// also between attempts and while suspended. Its interceptors must not wait for another request of the name, which
     /// would wait forever.
-    ///
-    /// ```swift
-    /// let request = Request<Cart>.post(cartURL, json: item)
-    /// manager.enqueue(request.mutuallyExclusive("cart"))
-    /// ```
     public func mutuallyExclusive(_ name: String) -> Self { changed { $0.policies.exclusion = name } }
 
     /// Sets the quality of service of decoding and callbacks; see ``AnyRequestOperation/qualityOfService``.
@@ -209,7 +204,6 @@ extension Request {
 }
 
 extension RequestCore {
-    /// Most requests have none.
     var policies: RequestPolicies {
         get { policyBox?.policies ?? RequestPolicies() }
         set { policyBox = PolicyBox(newValue) }

@@ -63,7 +63,14 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
             named: name, scheduler, isAdopted,
             erased: { group in
                 do { return GroupValue(try await work(group)) } catch {
-                    return AnyOutcome(error: Self.failure(error).with(RequestSummary(text: group.operation.label)))
+                    let failure =
+                        switch error {
+                        case let error as RequestError: error
+                        case is CancellationError:
+                            RequestError(.cancelled, "its function was cancelled", underlying: error)
+                        default: RequestError(.groupFailed, "its function failed: \(error)", underlying: error)
+                        }
+                    return AnyOutcome(error: failure.with(RequestSummary(text: group.operation.label)))
                 }
             })
     }
@@ -124,16 +131,6 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         return .failure(outcome.error ?? RequestError(.groupFailed, "the outcome is of another type"))
     }
 
-    private static func failure(_ error: any Error) -> RequestError {
-        switch error {
-        case let error as RequestError: error
-        case is CancellationError: RequestError(.cancelled, "its function was cancelled", underlying: error)
-        default: RequestError(.groupFailed, "its function failed: \(error)", underlying: error)
-        }
-    }
-
-    // MARK: Running
-
     private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: manager) }
 
     override func begin() {
@@ -187,19 +184,6 @@ private final class GroupValue<Output: Sendable>: AnyOutcome, @unchecked Sendabl
 
 extension RequestManager {
     /// Makes a group: an operation whose function adds other operations while it runs, once it is enqueued or started.
-    ///
-    /// ```swift
-    /// let pages = manager.operation(named: "all pages") { group in
-    ///     var next: String? = "https://example.com/items"
-    ///     var items: [Item] = []
-    ///     while let url = next {
-    ///         let page = try await group.send(Request<Page>.get(url)).value
-    ///         items += page.items
-    ///         next = page.next
-    ///     }
-    ///     return items
-    /// }
-    /// ```
     ///
     /// - Parameters:
     ///   - name: the operation's name in messages and logs.

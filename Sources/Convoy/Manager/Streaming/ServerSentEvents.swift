@@ -255,7 +255,6 @@ struct EventParser {
         lastEventID = nextEventID
         defer { (type, data) = ("", "") }
         guard !data.isEmpty else { return nil }
-        // Removes the LF after the last line of data.
         data.unicodeScalars.removeLast()
         return ServerSentEvent(
             type: type.isEmpty ? "message" : type, data: data, lastEventID: lastEventID ?? "",

@@ -58,7 +58,10 @@ extension Request {
     ///
     /// - Parameter fields: the fields in order. A name may occur several times. A nil value is sent as an empty one.
     public func form(_ fields: [URLQueryItem]) -> Self {
-        body(FormFields.encoded(fields), contentType: "application/x-www-form-urlencoded")
+        let pairs = fields.map { field in
+            [field.name, field.value ?? ""].map(PercentEscaper.form.escaped).joined(separator: "=")
+        }
+        return body(pairs.joined(separator: "&"), contentType: "application/x-www-form-urlencoded")
     }
 
     /// Sends the bytes of a stream, and sets the content type unless it is nil.
@@ -137,7 +140,7 @@ extension RequestCore {
         // A stream with length 0 would never be read, so its errors would not be noticed. An empty body is sent
         // instead.
         set(stream.byteCount == 0 ? .data(Data()) : .stream(stream), contentType)
-        if let byteCount = stream.byteCount, byteCount < 0 { defect = defect ?? "the length of the body is negative" }
+        if stream.byteCount ?? 0 < 0 { self.defect = self.defect ?? "the length of the body is negative" }
     }
 }
 

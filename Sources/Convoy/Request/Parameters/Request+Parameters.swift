@@ -4,14 +4,6 @@ import Foundation
 extension Request {
     /// Appends parameters to the query, encoded at once, on the calling thread.
     ///
-    /// ```swift
-    /// // A type that encodes itself, then two dictionaries.
-    /// Request<[User]>.get(url)
-    ///     .query(filter, encoding: .init(nilEncoding: .null))
-    /// Request<[User]>.get(url).query(["name": name, "page": page])
-    /// Request<[User]>.get(url).query(["user": ["name": name, "tags": tags]])
-    /// ```
-    ///
     /// Parameters that cannot be encoded make the request invalid, with key path and reason. An empty dictionary or nil
     /// adds nothing.
     ///
@@ -32,10 +24,6 @@ extension Request {
     }
 
     /// Sets parameters as a form body (`application/x-www-form-urlencoded`), in place of any other body.
-    ///
-    /// ```swift
-    /// Request<Token>.post(url).form(["name": name, "remember": true])
-    /// ```
     ///
     /// The content type is `application/x-www-form-urlencoded; charset=utf-8`, unless there is no body yet and a
     /// `Content-Type` has been set. Parameters that cannot be encoded make the request invalid, with key path and
