@@ -33,15 +33,11 @@ public final class PasswordAuthenticator: RequestInterceptor, CustomStringConver
     private let makeClientNonce: @Sendable () -> String
     private let spaces = Locked(ProtectionSpaces())
 
-    /// Makes an authenticator for one user.
+    /// Makes an authenticator for one user, by default with Digest or Basic, whichever the server requests.
     ///
-    /// - Parameters:
-    ///   - user: the user name.
-    ///   - password: the password.
-    ///   - schemes: how the password may be sent; by default with Digest or Basic, whichever the server requests.
-    ///   - origins: URLs of the servers that may receive the password: only scheme, host and port are compared. Nil,
-    ///     the default, means the origin of each request as it was given. The mirrors of a download at other origins
-    ///     have to be listed.
+    /// Only servers of the origins may receive the password: scheme, host and port are compared. Nil, the default,
+    /// means the origin of each request as it was given. The mirrors of a download at other origins have to be listed.
+    ///
     /// - Throws: `.invalidRequest` for a colon in the user name when Basic is allowed, control characters in user name
     ///   or password, and an origin that is not an http or https URL.
     public convenience init(

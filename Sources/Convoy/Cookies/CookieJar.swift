@@ -35,11 +35,7 @@ public final class CookieJar: Sendable, CustomStringConvertible, CustomReflectab
     private let limits: Limits
     private let now: @Sendable () -> Date
 
-    /// Makes an empty jar.
-    ///
-    /// - Parameters:
-    ///   - limits: how much the jar stores.
-    ///   - now: the clock by which cookies expire; called often, on any thread, without a lock.
+    /// Makes an empty jar with a clock by which cookies expire, called often, on any thread, without a lock.
     public init(limits: Limits = Limits(), now: @escaping @Sendable () -> Date = { Date() }) {
         state = Locked(CookieStore(limits: limits))
         self.limits = limits
@@ -66,7 +62,8 @@ public final class CookieJar: Sendable, CustomStringConvertible, CustomReflectab
     /// - Complexity: O(*n* + *c* * *k*), amortised, for *n* bytes with *c* cookies and *k* cookies of the domain, over
     ///   http of the site.
     public func store(_ fields: HeaderFields, from url: URL) {
-        let texts = fields.values(of: "Set-Cookie").prefix(SetCookie.maxPerAnswer)
+        // The limit bounds the work that a hostile server can cause.
+        let texts = fields.values(of: "Set-Cookie").prefix(256)
         guard !texts.isEmpty, let origin = CookieOrigin(url) else { return }
         let now = now()
         let cookies = texts.compactMap {

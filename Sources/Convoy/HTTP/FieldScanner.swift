@@ -107,6 +107,7 @@ extension String {
 
 extension UInt8 {
     var isBlank: Bool { self == 0x20 || self == 0x09 }
+    var isSlash: Bool { self == UInt8(ascii: "/") || self == UInt8(ascii: "\\") }
     var isDigit: Bool { (0x30...0x39).contains(self) }
     var isASCIILetter: Bool { (0x61...0x7A).contains(self) }
     var lowercasedASCII: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }

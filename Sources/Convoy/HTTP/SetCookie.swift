@@ -67,9 +67,6 @@ package struct SetCookie {
         return isNegative || seconds == 0 ? .distantPast : now + seconds
     }
 
-    /// Per response; the limit bounds the work that a hostile server can cause.
-    static let maxPerAnswer = 256
-
     // Splits what URLSession has joined with `", "` if a name and `=` follow, which never happens in a date. A value
     // that contains `, b=c` is split by mistake, and a cookie without a name after a comma is not found. O(*n*) for *n*
     // bytes.

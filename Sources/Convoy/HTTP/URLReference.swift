@@ -146,10 +146,6 @@ extension String {
     }
 }
 
-extension UInt8 {
-    fileprivate var isSlash: Bool { self == UInt8(ascii: "/") || self == UInt8(ascii: "\\") }
-}
-
 extension Substring {
     fileprivate mutating func cutOff(from byte: UInt8) -> String? {
         guard let index = utf8.firstIndex(of: byte) else { return nil }

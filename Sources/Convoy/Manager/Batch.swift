@@ -41,10 +41,8 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
     /// one.
     public var progress: Broadcast<BatchProgress> { Broadcast(source: run.watch(), pace: nil) }
 
-    /// The progress at limited intervals.
-    ///
-    /// - Parameter interval: the minimum time between two values of a reader, on
-    ///   ``RequestManager/Configuration/clock``. The last value is not delayed.
+    /// The progress with a minimum interval between two values of a reader, by the configured clock; the last is not
+    /// delayed.
     public func progress(every interval: Duration) -> Broadcast<BatchProgress> {
         Broadcast(source: run.watch(), pace: BroadcastPace(interval, run.scheduler.context.clock))
     }
@@ -72,9 +70,8 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
         }
     }
 
-    /// The result of an added request when the batch has finished; nil when the batch stores no results.
-    ///
-    /// - Parameter addition: the value that ``add(_:onResult:)`` of this batch returned.
+    /// The result of a request that ``add(_:onResult:)`` of this batch added, when the batch has finished; nil without
+    /// results.
     public func result(of addition: Addition) async -> Result? {
         await finished()
         return run.outcome(ofAdded: addition.number).map { RequestOperation<Output>.typed($0) }
@@ -83,9 +80,8 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
     /// Waits until the batch has finished.
     public func finished() async { await run.finished() }
 
-    /// Cancels every member and pulls no more requests from the source; announced ones fail with `.cancelled` too.
-    ///
-    /// A second call, or a call after the batch has finished, has no effect.
+    /// Cancels every member, also announced ones, and pulls no more requests from the source; a later call has no
+    /// effect.
     public func cancel() { run.cancel() }
 
     /// Adds a request while the batch runs.
@@ -114,15 +110,9 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
     /// makes another operation.
     ///
     /// ```swift
-    /// let tiles = manager.batch(urls.map { Request<Data>.get($0) })
-    /// let report = manager.operation(after: tiles) { results in
-    ///     Request<Void>.post(reportURL, json: count(results))
-    /// }
     /// let done = BlockOperation { print("done") }
-    /// done.addDependency(tiles.operation(named: "tiles"))
+    /// done.addDependency(batch.operation(named: "tiles"))
     /// ```
-    ///
-    /// - Parameter name: the operation's name in messages and logs.
     public func operation(named name: String = "a batch") -> GroupOperation<[Result]> {
         let operation = GroupOperation(named: name, run.scheduler, isAdopted: false) { _ in
             await withTaskCancellationHandler {
@@ -500,8 +490,7 @@ public struct BatchProgress: Sendable, Hashable {
     public internal(set) var upload = ByteProgress()
     /// Body bytes that all members together have received; they never decrease, even when a member's body starts again.
     ///
-    /// The total adds the announced length of each running member and the moved bytes of the others, so it grows as
-    /// members start; nil until a length is known.
+    /// The total, nil until a length is known, grows as members start: it adds their announced lengths or moved bytes.
     public internal(set) var download = ByteProgress()
     /// The completed fraction, 0 to 1, which never decreases: each member counts the same, a running one by its bytes.
     public internal(set) var fractionCompleted = 0.0
@@ -636,17 +625,11 @@ extension RequestManager {
         }
     }
 
-    /// Runs `count` requests as a batch, lazily even from an actor.
+    /// Runs `count` requests as a batch, lazily even from an actor, and otherwise like a collection.
     ///
-    /// There, a lazy sequence would capture actor-isolated state, so it could not be passed to the batch.
-    ///
-    /// - Parameters:
-    ///   - count: the number of requests. A number below one means none.
-    ///   - failFast: with `keepsResults` and `onResult` as for a collection.
-    ///   - keepsResults: see `failFast`.
-    ///   - onResult: see `failFast`.
-    ///   - makeRequest: makes the request with an index from 0. It is called in one of the library's tasks, in order,
-    ///     at most once for each index. A stopped batch makes at most one more request, and does not send it.
+    /// There, a lazy sequence would capture actor-isolated state, so it could not be passed to the batch. The function
+    /// makes the request with an index from 0, in one of the library's tasks, in order, at most once for each index. A
+    /// stopped batch makes at most one more request, and does not send it.
     public func batch<Output>(
         count: Int, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil,
@@ -662,10 +645,8 @@ extension RequestManager {
         batch(count: requests.count, keepsResults: false) { requests[$0].cachePolicy(.reload).ignoringBody() }
     }
 
-    /// Runs the requests of an asynchronous sequence as a batch, which starts at once.
-    ///
-    /// If the sequence throws an error, the last result of the source is `.invalidRequest` with this error as
-    /// ``RequestError/underlying``.
+    /// Runs the requests of an asynchronous sequence as a batch, which starts at once; an error of the sequence is the
+    /// last result of the source, as ``RequestError/underlying`` of `.invalidRequest`.
     public func batch<Output, Requests: AsyncSequence & SendableMetatype>(
         pulling requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

@@ -43,14 +43,11 @@ public enum Net {
         }
     }
 
-    /// Sends a request.
+    /// Sends a request, and calls back once, where the manager does, by default on a thread of the library.
     ///
-    /// - Parameters:
-    ///   - method: the request method.
-    ///   - url: a URL, or a string that is one; relative to the manager's base URL if it has one.
-    ///   - parameters: a dictionary with any nesting, or nil for none; see
-    ///     ``ParameterEncoding/encode(_:)-([String:Any?])``.
-    ///   - callback: called once, in the place of the manager's callbacks: by default on a thread of the library.
+    /// The URL may be relative to the manager's base URL, and the parameters nested
+    /// (``ParameterEncoding/encode(_:)-([String:Any?])``).
+    ///
     /// - Returns: the operation, to cancel the request. You need not retain it.
     @discardableResult
     public static func request(

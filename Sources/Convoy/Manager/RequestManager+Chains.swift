@@ -5,16 +5,12 @@ extension RequestManager {
     /// Makes an operation whose request is built from the response of another operation, once that operation has
     /// succeeded.
     ///
-    /// If the other operation fails or is cancelled, the new operation fails with `.dependencyFailed` without being
-    /// sent. Operations that depend on the new operation fail likewise.
+    /// If the other operation, which you enqueue with any manager, fails or is cancelled, the new operation, and those
+    /// that depend on it, fail with `.dependencyFailed` without being sent. The function runs on the new operation's
+    /// serial executor. An error that it throws becomes `.invalidRequest`.
     ///
-    /// Until its request is built, messages and logs call the operation "the link after POST https://…/login". Set the
-    /// operation's `name` for another name.
-    ///
-    /// - Parameters:
-    ///   - dependency: the operation to wait for, a request or a group. It may belong to any manager; you enqueue it.
-    ///   - makeRequest: makes the request. An error that it throws becomes `.invalidRequest`. The function runs on the
-    ///     new operation's serial executor.
+    /// Until its request is built, messages and logs call the operation "the link after POST https://…/login", or by
+    /// its `name`.
     public func operation<Value: Sendable, Output>(
         after dependency: any TypedDependency<Value>,
         _ makeRequest: @escaping @Sendable (Value) throws -> Request<Output>
@@ -41,14 +37,8 @@ extension RequestManager {
     /// Makes an operation whose request is built from the values of two operations of any types, once both have
     /// succeeded.
     ///
-    /// Three, four and five operations are supported likewise.
-    ///
-    /// - Parameters:
-    ///   - first: the first dependency. It may belong to any manager; you enqueue it. With ``TypedDependency/optional``
-    ///     or ``TypedDependency/asResult`` the link continues when the dependency fails.
-    ///   - second: the second dependency.
-    ///   - makeRequest: makes the request from their values, in that order. An error that it throws becomes
-    ///     `.invalidRequest`.
+    /// Three, four and five operations are supported likewise. With ``TypedDependency/optional`` or
+    /// ``TypedDependency/asResult`` the link continues when a dependency fails. The rest is as for one dependency.
     public func operation<A: Sendable, B: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>,
         make makeRequest: @escaping @Sendable (A, B) throws -> Request<Output>

@@ -62,9 +62,8 @@ extension RequestManager {
         ///
         /// It is used from several threads at once, so do not change it afterwards.
         public var decoder: JSONDecoder?
-        /// The maximum time without received data, ``Request/idleTimeout(_:)``; 60 seconds by default.
-        ///
-        /// With zero or less every request fails with `.invalidRequest`. The same applies to the other timeouts.
+        /// The maximum time without received data, ``Request/idleTimeout(_:)``; 60 seconds by default, and like every
+        /// timeout above zero, or every request fails with `.invalidRequest`.
         public var idleTimeout: Duration
         /// The maximum time of one attempt, ``Request/attemptTimeout(_:)``; nil, the default, means no limit.
         public var attemptTimeout: Duration?
@@ -106,9 +105,8 @@ extension RequestManager {
         public var interceptors: [any RequestInterceptor]
         /// The cookie storage; nil, the default, treats cookies like any other header field.
         public var cookies: CookieJar?
-        /// The response cache, for example `HTTPCache` of `ConvoyCache`; nil by default.
-        ///
-        /// A request that gets its response from the cache needs no slot and does not count against any rate limit.
+        /// The response cache, for example `HTTPCache` of `ConvoyCache`, whose responses need no slot and count against
+        /// no rate limit; nil by default.
         public var cache: (any ResponseCache)?
 
         /// The transport that sends the requests.

@@ -105,9 +105,8 @@ extension [AttemptRecord] {
     var redirects: [URL] { compactMap { if case .redirect(let url) = $0.next { url } else { nil } } }
 }
 
-/// The durations of one attempt, from the start of its transfer, and its connection; only libcurl measures them.
-///
-/// For a reused connection, ``nameLookup``, ``connect`` and ``secureConnect`` are zero.
+/// The durations of one attempt, from the start of its transfer, and its connection; only libcurl measures them, and of
+/// a reused connection ``nameLookup``, ``connect`` and ``secureConnect`` are zero.
 public struct TransferMetrics: Sendable, Hashable {
     /// The time until the host name was resolved.
     public var nameLookup = Duration.zero

@@ -41,16 +41,8 @@ public struct RequestError: Error, Sendable, CustomStringConvertible, LocalizedE
     // One word, so that a `Result` occupies one or two words, however large the error is.
     private var parts: CopyOnWrite<Parts>
 
-    /// Makes an error, for your own transports and decoders.
-    ///
-    /// - Parameters:
-    ///   - code: the kind of failure.
-    ///   - message: what was tried, what happened and, if that helps, what to do; without secrets.
-    ///   - request: the redacted description of the request. If the text is empty, the operation sets it.
-    ///   - response: the response, if one arrived.
-    ///   - body: the raw body of the response, if it is available.
-    ///   - underlying: the error that caused this one.
-    ///   - isRetryable: whether sending the same request again can help; by default the code decides.
+    /// Makes an error, for your own transports and decoders, with a message without secrets; an empty `request` is set
+    /// by the operation, and by default the code decides whether sending it again can help.
     public init(
         _ code: Code, _ message: String, request: String = "", response: ResponseHead? = nil, body: Data? = nil,
         underlying: (any Error)? = nil, isRetryable: Bool? = nil
@@ -175,10 +167,8 @@ public struct RequestError: Error, Sendable, CustomStringConvertible, LocalizedE
 }
 
 #if canImport(CLibcurl)
-    /// libcurl's error code and text.
-    ///
-    /// The ``RequestError/underlying`` error of a failure that libcurl reported without an error number of the system;
-    /// with one, that is a `POSIXError`.
+    /// libcurl's error code and text: the ``RequestError/underlying`` error of a failure that libcurl reported without
+    /// an error number of the system, which would be a `POSIXError`.
     public struct CurlError: Error, Sendable, Hashable {
         /// libcurl's error code, a `CURLcode`.
         public let code: Int

@@ -61,9 +61,6 @@ public struct ResponseHead: Sendable, Hashable, CustomReflectable {
         method != .head && statusCode != 204 && statusCode != 304 && !isInformational
     }
 
-    /// The maximum length of a link in bytes, because resolving long links is slow and real links are shorter.
-    private static var maxLinkBytes: Int { 16 << 10 }
-
     /// The URL of the first link with a relation, resolved against ``url``; nil if there is none, or if it is not a
     /// URL.
     ///
@@ -72,7 +69,8 @@ public struct ResponseHead: Sendable, Hashable, CustomReflectable {
     public func link(_ relation: String) -> URL? { link(relation, from: nil) }
 
     func link(_ relation: String, from base: URL?) -> URL? {
-        guard let reference = linkReference(relation), reference.utf8.count <= Self.maxLinkBytes else { return nil }
+        // Resolving long links is slow, and real links are shorter.
+        guard let reference = linkReference(relation), reference.utf8.count <= 16 << 10 else { return nil }
         let base = url ?? base
         // An empty reference is the resource itself (RFC 3986, section 4.4).
         if reference.isEmpty { return base }

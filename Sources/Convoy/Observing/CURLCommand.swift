@@ -20,7 +20,12 @@ extension PreparedRequest {
     public func cURLCommand(revealingSecrets: Bool = false) -> String {
         let body = CURLBody(self)
         var words: [String] = []
-        let target = revealingSecrets ? url.absoluteString : url.replacingUserInfo(by: "<redacted>")
+        var reference = URLReference(url.absoluteString)
+        if !revealingSecrets, reference.authority?.contains("@") == true {
+            reference.dropUserInfo()
+            reference.authority = "<redacted>@\(reference.authority ?? "")"
+        }
+        let target = reference.text
         // Without these options, curl would expand brackets and braces as patterns and remove dot segments.
         if target.contains(where: { "[]{}".contains($0) }) { words.append("--globoff") }
         if target.contains("/.") || target.lowercased().contains("%2e") { words.append("--path-as-is") }
@@ -60,27 +65,14 @@ extension PreparedRequest {
 extension Request {
     /// The request as a command for `curl`; see ``PreparedRequest/cURLCommand(revealingSecrets:)``.
     ///
-    /// The command does not contain values that a manager adds, such as an interceptor's token or a cookie.
-    /// ``AttemptRecord/request`` has the request as sent.
+    /// The values that a manager adds, such as an interceptor's token or a cookie, are only in
+    /// ``AttemptRecord/request``.
     ///
-    /// - Parameters:
-    ///   - baseURL: the base of a relative URL.
-    ///   - revealingSecrets: whether to show secrets; by default they are replaced by `<redacted>`.
     /// - Throws: `.invalidRequest` for a request that cannot be sent, with the reason; `.bodyUnreadable`.
     public func cURLCommand(
         relativeTo baseURL: URL? = nil, revealingSecrets: Bool = false
     ) throws(RequestError) -> String {
         try PreparedRequest(core, baseURL: baseURL).cURLCommand(revealingSecrets: revealingSecrets)
-    }
-}
-
-extension URL {
-    fileprivate func replacingUserInfo(by placeholder: String) -> String {
-        var reference = URLReference(absoluteString)
-        guard reference.authority?.contains("@") == true else { return absoluteString }
-        reference.dropUserInfo()
-        reference.authority = "\(placeholder)@\(reference.authority ?? "")"
-        return reference.text
     }
 }
 

@@ -49,8 +49,6 @@ public struct LogMonitor: EventMonitor {
     /// error with a time in each line.
     ///
     /// Lines that cannot be written are dropped. A full pipe whose reader does not read blocks the monitors.
-    ///
-    /// - Parameter minimumLevel: less important lines are omitted; `.info` by default.
     public init(minimumLevel: Level = .info) {
         #if canImport(os)
             let logger = Logger(subsystem: "convoy", category: "requests")
@@ -65,11 +63,7 @@ public struct LogMonitor: EventMonitor {
         #endif
     }
 
-    /// Makes a monitor that passes its lines to a function.
-    ///
-    /// - Parameters:
-    ///   - minimumLevel: less important lines are omitted; `.info` by default.
-    ///   - write: receives a line, without a line feed. Runs on the manager's queue for monitors.
+    /// Makes a monitor that passes its lines, without line feeds, to a function on the manager's queue for monitors.
     public init(minimumLevel: Level = .info, write: @escaping @Sendable (_ level: Level, _ line: String) -> Void) {
         self.minimumLevel = minimumLevel
         self.write = write

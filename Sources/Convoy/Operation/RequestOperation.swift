@@ -33,9 +33,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 
     /// Makes an operation without a manager, which runs when it is started or added to a queue.
     ///
-    /// - Parameters:
-    ///   - request: what to send; its URL must be absolute.
-    ///   - transport: moves the bytes; by default the best one for the platform.
+    /// The request's URL must be absolute. The transport is by default the best one for the platform.
     public convenience init(_ request: Request<Output>, transport: (any Transport)? = nil) {
         self.init(
             requestPlan: TypedRequestPlan(request),
@@ -131,14 +129,10 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 
     /// Starts the operation and runs the current run loop in a mode until the operation has finished.
     ///
-    /// During the wait, callbacks and timers that are due on that loop in that mode run. An operation that a manager
-    /// has queued is not started, only waited for. Any thread may call this method. A callback on this operation's own
-    /// executor must not call it, because then only the timeout ends the wait.
+    /// Callbacks and timers that are due on that loop in that mode run meanwhile. An operation that a manager has
+    /// queued is only waited for. Any thread may call this method, but not a callback on this operation's own executor,
+    /// because then only the timeout ends the wait. After the timeout the operation fails with `.timedOut`.
     ///
-    /// - Parameters:
-    ///   - mode: the run loop mode; `.default` by default.
-    ///   - timeout: how long to wait; forever by default. After that time the operation fails with `.timedOut`.
-    /// - Returns: the response.
     /// - Throws: the operation's error.
     @discardableResult
     @available(*, noasync, message: "it would block a thread of the concurrency pool: await response() instead")

@@ -24,18 +24,14 @@ extension Request where Output: Decodable {
 }
 
 extension Request {
-    /// The same request with a typed failure, decoded from the body of a response with an unacceptable status.
+    /// The same request with a typed failure, decoded from the JSON body of a response with an unacceptable status.
     ///
     /// The operation still fails with `.unacceptableStatus`, as its dependents, batches and logs see;
     /// ``RequestError/refusal(as:)`` of the error returns the decoded value. Only the final response is decoded, after
     /// redirects and retries, whatever its content type. Its body must be complete and at most ``maxBodyBytes(_:)``
     /// long. If it cannot be decoded, for example a proxy's HTML page, the error has no value and its message says why.
     /// A request with a typed failure does not share its transfer. A later call replaces the failure of an earlier one;
-    /// changing the output does not.
-    ///
-    /// - Parameters:
-    ///   - type: the type that is decoded from JSON.
-    ///   - decoder: the decoder, which you must not change afterwards; by default the manager's.
+    /// changing the output does not. Do not change the decoder, by default the manager's, afterwards.
     public func failing<Failure: Error & Decodable>(with type: Failure.Type, decoder: JSONDecoder? = nil) -> Self {
         changed {
             $0.policies.refusesByFunction = false

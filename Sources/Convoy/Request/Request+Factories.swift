@@ -3,14 +3,10 @@
 import Foundation
 
 extension Request where Output: Decodable {
-    /// Describes a request with an output of type `Data` (the raw body), `String` (decoded by its charset) or any
-    /// other `Decodable` (from JSON, in UTF-8, UTF-16 or UTF-32).
+    /// Describes a request with an output of type `Data` (the raw body), `String` (decoded by its charset) or any other
+    /// `Decodable` (from JSON, in UTF-8, UTF-16 or UTF-32).
     ///
-    /// An `Optional` output is nil for an empty body.
-    ///
-    /// - Parameters:
-    ///   - method: the request method.
-    ///   - url: a URL or string, absolute or relative to the manager's base URL.
+    /// An `Optional` output is nil for an empty body. The URL may be relative to the manager's base URL.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(method: HTTPMethod, url: some RequestURL) {

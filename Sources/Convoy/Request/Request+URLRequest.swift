@@ -40,14 +40,11 @@ extension URLRequest {
     /// The URL; a text that is no URL if there is none.
     fileprivate var urlText: String { url?.absoluteString ?? "http://\\" }
 
-    /// Makes a `URLRequest` from a request: URL, method, header fields, body and timeout.
+    /// Makes a `URLRequest` from a request, checked as by a manager: URL, method, header fields, body and timeout.
     ///
     /// The result lacks the additions of a manager (defaults, cookies, interceptors). A body that is not in memory
     /// becomes a stream that can be read once.
     ///
-    /// - Parameters:
-    ///   - request: the request. It is checked as a manager checks it before sending.
-    ///   - baseURL: the base of a relative URL, as ``RequestManager/Configuration/baseURL``.
     /// - Throws: `.invalidRequest` for a request that cannot be sent, `.bodyUnreadable` for a file that cannot be read.
     public init<Output>(_ request: Request<Output>, relativeTo baseURL: URL? = nil) throws(RequestError) {
         self.init(try PreparedRequest(request.core, baseURL: baseURL))
@@ -91,9 +88,8 @@ private struct GivenStream: @unchecked Sendable {
 }
 
 extension HTTPURLResponse {
-    /// Makes an `HTTPURLResponse` from the head of a response; nil when the transport did not report the URL.
-    ///
-    /// Fields of one name are joined, including `Set-Cookie`, as in URLSession.
+    /// Makes an `HTTPURLResponse` from the head of a response, with fields of one name joined, including `Set-Cookie`,
+    /// as in URLSession; nil when the transport did not report the URL.
     public convenience init?(_ head: ResponseHead) {
         guard let url = head.url else { return nil }
         self.init(head, url)

@@ -30,13 +30,11 @@ public struct Request<Output: Sendable>: Sendable, CustomStringConvertible, Cust
     /// Whether the caller's code makes the output.
     private var decodesByFunction = false
 
-    /// Describes a request whose output is made by your function.
+    /// Describes a request whose output is made by your function from a complete body.
     ///
-    /// - Parameters:
-    ///   - method: the request method; `.get` by default.
-    ///   - url: a URL or a string; a relative one is resolved against the manager's base URL (RFC 3986, section 5).
-    ///   - decoding: makes the output from a complete body; an error that it throws becomes `.decodingFailed`. It runs
-    ///     in order with the operation's callbacks, never on a transport's thread, and may block.
+    /// A relative URL is resolved against the manager's base URL (RFC 3986, section 5). An error that the function
+    /// throws becomes `.decodingFailed`. It runs in order with the operation's callbacks, never on a transport's
+    /// thread, and may block.
     public init(
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output

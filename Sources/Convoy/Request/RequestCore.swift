@@ -46,11 +46,15 @@ import Foundation
 
     func findDefectBesideURL() -> String? {
         if let defect = self.defect { return defect }
-        if let limit = policyBox?.policies.bodyLimit, limit < 0 { return "the body size limit is negative" }
-        if let defect = policyBox?.policies.paceDefect { return defect }
-        if let defect = policyBox?.policies.cache?.defect { return defect }
-        if let deadline = policyBox?.policies.deadline ?? nil, deadline <= .zero {
-            return "the deadline is not positive"
+        if let box = policyBox {
+            if let limit = box.policies.bodyLimit, limit < 0 { return "the body size limit is negative" }
+            if let limit = box.policies.maxBytesPerSecond, limit <= 0 { return "the rate limit is not positive" }
+            if let speed = box.policies.minimumSpeed {
+                if speed.bytesPerSecond <= 0 { return "the minimum speed is not positive" }
+                if speed.duration <= .zero { return "the time of the minimum speed is not positive" }
+            }
+            if let defect = box.policies.cache?.defect { return defect }
+            if let deadline = box.policies.deadline ?? nil, deadline <= .zero { return "the deadline is not positive" }
         }
         return PreparedRequest.findDefect(
             method: method, headerFields: headerFields, hasBody: self.body != nil,

@@ -152,16 +152,14 @@ extension PreparedRequest {
 
 extension URL {
     fileprivate var endingWithSlash: URL {
-        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true),
-            !components.percentEncodedPath.hasSuffix("/")
-        else { return self }
-        components.percentEncodedPath += "/"
-        return components.url ?? self
+        var reference = URLReference(absoluteString)
+        if !reference.path.hasSuffix("/") { reference.path += "/" }
+        return reference.url ?? self
     }
 
     fileprivate func withQuery(_ pairs: [String]) -> URL? {
-        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }
-        components.percentEncodedQuery = pairs.joined(separator: "&")
-        return components.url
+        var reference = URLReference(absoluteString)
+        reference.query = pairs.joined(separator: "&")
+        return reference.url
     }
 }

@@ -43,14 +43,6 @@ struct RequestPolicies: Sendable {
     var qualityOfService: QualityOfService?
     var cache: CacheOptions?
     var userInfo: [String: any Sendable] = [:]
-
-    var paceDefect: String? {
-        if let maxBytesPerSecond, maxBytesPerSecond <= 0 { return "the rate limit is not positive" }
-        guard let minimumSpeed else { return nil }
-        if minimumSpeed.bytesPerSecond <= 0 { return "the minimum speed is not positive" }
-        if minimumSpeed.duration <= .zero { return "the time of the minimum speed is not positive" }
-        return nil
-    }
 }
 
 extension Request {
@@ -186,16 +178,12 @@ extension Request {
 
     /// Sets the minimum speed of the body; by default only the idle timeout ends a slow transfer.
     ///
-    /// An attempt that receives fewer bytes within the duration ends with `.timedOut`, and the message says how many
-    /// bytes arrived. A retry or a resumed download follows if the request allows it. The duration is measured in
-    /// consecutive windows from the arrival of the head, so a stalled transfer ends after one to two of them. Time does
-    /// not count while the operation is suspended, its reader or the disk is slow, or a rate limit pauses the transfer.
-    /// Requests that share a transfer (``coalesced()``) have the values of the first.
-    ///
-    /// - Parameters:
-    ///   - bytesPerSecond: body bytes per second after content decoding. Zero or less fails the request with
-    ///     `.invalidRequest`.
-    ///   - duration: the length of a window, with the same rule.
+    /// An attempt that receives fewer bytes within the duration, after content decoding, ends with `.timedOut`, and the
+    /// message says how many bytes arrived. A retry or a resumed download follows if the request allows it. The
+    /// duration is measured in consecutive windows from the arrival of the head, so a stalled transfer ends after one
+    /// to two of them. Time does not count while the operation is suspended, its reader or the disk is slow, or a rate
+    /// limit pauses the transfer. Requests that share a transfer (``coalesced()``) have the values of the first. Zero
+    /// or less fails the request with `.invalidRequest`.
     public func minimumSpeed(bytesPerSecond: Int64, over duration: Duration) -> Self {
         changed {
             $0.policies.minimumSpeed = MinimumSpeed(bytesPerSecond: bytesPerSecond, duration: duration)

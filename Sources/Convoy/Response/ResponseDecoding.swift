@@ -26,17 +26,17 @@ enum ResponseDecoding {
     // The same holds for valid UTF-8 whose charset is unknown or wrong.
     static func text(_ body: Data, _ head: ResponseHead) throws -> String {
         if let (encoding, name, rest) = marked(body) {
-            guard let text = string(rest, encoding) else { throw TextError(reason: "its bytes are not valid \(name)") }
-            return text
+            if let text = string(rest, encoding) { return text }
+            throw DecodingError.corrupted("its bytes are not valid \(name)")
         }
         let name = head.headerFields["Content-Type"]?.parameter("charset")
         let encoding = name.map(encoding(named:)) ?? .utf8
         if let text = encoding.flatMap({ string(body, $0) }) ?? string(body, .utf8) { return text }
         guard encoding != nil else {
-            throw TextError(
-                reason: "its charset \((name ?? "").debugDescription) is unknown, and its bytes are not valid UTF-8")
+            throw DecodingError.corrupted(
+                "its charset \((name ?? "").debugDescription) is unknown, and its bytes are not valid UTF-8")
         }
-        throw TextError(reason: "its bytes are not valid \(name ?? "UTF-8")")
+        throw DecodingError.corrupted("its bytes are not valid \(name ?? "UTF-8")")
     }
 
     private static let marks: [(bytes: [UInt8], encoding: String.Encoding, name: String)] = [
@@ -145,11 +145,6 @@ enum ResponseDecoding {
             throw DecodingError.corrupted("its bytes are not valid \(name)")
         }
         return Data(text.utf8)
-    }
-
-    private struct TextError: Error, CustomStringConvertible {
-        let reason: String
-        var description: String { reason }
     }
 }
 

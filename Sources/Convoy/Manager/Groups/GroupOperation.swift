@@ -101,8 +101,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         onFinish(on: .queue(.main)) { delivery.run($0, handler) }
     }
 
-    /// The value that the function returned, available when the group has finished; cancelling the task cancels the
-    /// group.
+    /// The value that the function returned, when the group has finished; cancelling the task cancels the group.
     ///
     /// - Throws: the operation's error.
     public var value: Output {
@@ -185,10 +184,8 @@ private final class GroupValue<Output: Sendable>: AnyOutcome, @unchecked Sendabl
 extension RequestManager {
     /// Makes a group: an operation whose function adds other operations while it runs, once it is enqueued or started.
     ///
-    /// - Parameters:
-    ///   - name: the operation's name in messages and logs.
-    ///   - work: adds members to the group and returns the value of the operation, in its own task, which is cancelled
-    ///     when the group is stopped. The group always finishes after the function has returned.
+    /// The function returns the value of the operation. It runs in its own task, which is cancelled when the group is
+    /// stopped. The group always finishes after the function has returned.
     public func operation<Output>(
         named name: String, _ work: @escaping @Sendable (_ group: OperationGroup) async throws -> Output
     ) -> GroupOperation<Output> {

@@ -43,12 +43,7 @@ public struct OperationGroup: Sendable {
         for operation in operations { add(operation, onFailure: policy) }
     }
 
-    /// Makes, enqueues and returns an operation as a member.
-    ///
-    /// - Parameters:
-    ///   - request: what to send.
-    ///   - policy: what the group does when the operation fails.
-    ///   - handler: receives the outcome; the handler may add members.
+    /// Makes, enqueues and returns an operation as a member, whose handler may add members.
     @discardableResult
     public func enqueue<Output>(
         _ request: Request<Output>, onFailure policy: DependencyPolicy = .fail,
@@ -73,10 +68,8 @@ public struct OperationGroup: Sendable {
         return try await operation.response()
     }
 
-    /// Stops the group: cancels its members, also those added later, and the task of its function.
-    ///
-    /// The group fails with `.cancelled` when the function and all members have finished. A second call, or a call
-    /// after a failure, has no effect.
+    /// Stops the group: cancels its members, also those added later, and the task of its function, then fails with
+    /// `.cancelled`; no effect on a group that has been stopped or has failed.
     public func cancel() { operation.cancel() }
 
     /// Whether the group has been stopped: it was cancelled, or a member or its function failed.

@@ -30,13 +30,9 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
 
     fileprivate let manager: RequestManager
     fileprivate let first: Request<Output>
-    fileprivate let follow: @Sendable (Page) async throws(RequestError) -> Request<Output>?
-
-    fileprivate struct Page: Sendable {
-        let response: Response<Output>
-        let request: Request<Output>
-        let prepared: PreparedRequest?
-    }
+    /// Makes the next request from the response, the request and the prepared request of a page.
+    fileprivate let follow:
+        @Sendable (Response<Output>, Request<Output>, PreparedRequest?) async throws(RequestError) -> Request<Output>?
 
     /// Makes an iterator, which starts with the first page.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
@@ -73,26 +69,23 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
                     summary: prepared.summary)
             }
             let response = try await pages.manager.send(request)
-            let page = Page(response: response, request: request, prepared: prepared)
-            step = { [pages] () throws(RequestError) in try await pages.follow(page) }
+            step = { [pages, request] () throws(RequestError) in try await pages.follow(response, request, prepared) }
             return response
         }
     }
 }
 
 extension RequestManager {
-    /// The pages of a resource, each of whose requests a function makes from the response before it.
+    /// The pages of a resource, each of whose requests a function makes from the response before it; nil after the
+    /// last.
     ///
-    /// - Parameters:
-    ///   - first: the request of the first page.
-    ///   - next: makes the request of the next page, when that page is read; nil after the last. If the function
-    ///     throws, the sequence ends with that ``RequestError``, with `.cancelled` for a `CancellationError`, or with
-    ///     `.invalidRequest` for any other error.
+    /// It is called when that page is read. If it throws, the sequence ends with that ``RequestError``, with
+    /// `.cancelled` for a `CancellationError`, or with `.invalidRequest` for any other error.
     public func pages<Output>(
         _ first: Request<Output>, next: @escaping @Sendable (Response<Output>) async throws -> Request<Output>?
     ) -> ResponsePages<Output> {
-        ResponsePages(manager: self, first: first) { page throws(RequestError) in
-            do { return try await next(page.response) } catch let error as RequestError { throw error } catch {
+        ResponsePages(manager: self, first: first) { response, _, _ throws(RequestError) in
+            do { return try await next(response) } catch let error as RequestError { throw error } catch {
                 let isCancelled = error is CancellationError
                 throw RequestError(
                     isCancelled ? .cancelled : .invalidRequest, "the next page could not be determined: \(error)",
@@ -107,28 +100,26 @@ extension RequestManager {
     /// origin receives no secret: no secret header field of the request or the manager, and nothing from
     /// authenticators. A link from https to http ends the sequence with `.redirectRefused`, unless
     /// ``RedirectPolicy/allowsInsecure`` says otherwise, and a link that is no URL with `.badResponse`.
-    ///
-    /// - Parameter first: the request of the first page.
     public func pages<Output>(_ first: Request<Output>) -> ResponsePages<Output> {
         let context = scheduler.context
-        return ResponsePages(manager: self, first: first) { page throws(RequestError) in
-            let head = page.response.head
-            guard let link = head.link("next", from: page.response.request.url) else {
+        return ResponsePages(manager: self, first: first) { response, request, prepared throws(RequestError) in
+            let head = response.head
+            guard let link = head.link("next", from: response.request.url) else {
                 guard head.linkReference("next") != nil else { return nil }
                 throw RequestError(
                     .badResponse, "the link to the next page is not a URL of at most 16 KiB",
-                    summary: page.response.request.summary, response: head)
+                    summary: response.request.summary, response: head)
             }
-            let policy = page.request.core.policyBox?.policies.redirects ?? context.redirects
-            if !policy.allowsInsecure, page.response.request.url.scheme?.lowercased() == "https",
+            let policy = request.core.policyBox?.policies.redirects ?? context.redirects
+            if !policy.allowsInsecure, response.request.url.scheme?.lowercased() == "https",
                 link.scheme?.lowercased() == "http"
             {
                 throw RequestError(
                     .redirectRefused,
                     "the next page, \(link.shortened), leads from https to http, where it can be read and changed on the "
-                        + "way", summary: page.response.request.summary, response: page.response.head)
+                        + "way", summary: response.request.summary, response: response.head)
             }
-            return page.request.leading(to: link, after: page.response, page.prepared, context.defaults)
+            return request.leading(to: link, after: response, prepared, context.defaults)
         }
     }
 }

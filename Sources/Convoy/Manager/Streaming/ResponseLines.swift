@@ -51,8 +51,8 @@ public struct ResponseLines: AsyncSequence, Sendable {
 
         /// The next line without its end; nil after the last.
         ///
-        /// - Throws: the operation's error, after the complete lines. `.cancelled` and `.deadlineExceeded` are thrown at
-        ///   once. Later calls throw the error again.
+        /// - Throws: the operation's error after the complete lines, `.cancelled` and `.deadlineExceeded` at once; once more
+        ///   in later calls.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError) -> String? {
             if let end {
                 try end.get()

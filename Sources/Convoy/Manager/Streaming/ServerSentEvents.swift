@@ -36,10 +36,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     let maxEventBytes: Int
     var reconnectionTimeHandler: (@Sendable (Duration) -> Void)?
 
-    /// The same events, with a handler for the reconnection time (`retry`) that the server sends with or without an
-    /// event.
-    ///
-    /// - Parameter handler: called by the reading task before the events that follow, if the time has changed.
+    /// The same events, with a handler that the reading task calls for each new reconnection time (`retry`), before the
+    /// events that follow.
     public func onReconnectionTime(_ handler: @escaping @Sendable (Duration) -> Void) -> ServerSentEvents {
         var events = self
         events.reconnectionTimeHandler = handler

@@ -36,8 +36,6 @@ public struct RequestRate: Sendable, Hashable {
     /// A number of requests per second, evenly spaced.
     public static func perSecond(_ requests: Int) -> RequestRate { RequestRate(requests) }
 
-    fileprivate var interval: Duration { min(max(.zero, period), .seconds(86_400)) / max(1, requests) }
-
     var words: String { "\(max(1, requests)) request\(requests > 1 ? "s" : "") in \(period.words)" }
 }
 
@@ -52,7 +50,7 @@ struct RequestPacer {
 
     init(_ rate: RequestRate) {
         self.rate = rate
-        interval = rate.interval
+        interval = min(max(.zero, rate.period), .seconds(86_400)) / max(1, rate.requests)
         credit = interval * (min(max(1, rate.burst), 1_000_000) - 1)
     }
 

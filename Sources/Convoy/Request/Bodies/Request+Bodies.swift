@@ -28,13 +28,11 @@ extension Request {
         changed { $0.set(.json { try ($0 ?? JSONEncoder()).encode(value) }, "application/json") }
     }
 
-    /// Sets a JSON body and its content type, with your own encoder; a value that cannot be encoded makes the request
-    /// invalid, with key path and reason.
+    /// Sets a JSON body and its content type, with your own encoder, at once, on the calling thread.
     ///
-    /// - Parameters:
-    ///   - value: the value to encode at once, on the calling thread.
-    ///   - encoder: the encoder. Nil, the default, means a plain `JSONEncoder`, for values that are not `Sendable`, or
-    ///     not `Encodable` outside the main actor. A manager with its own encoder rejects such a request.
+    /// A value that cannot be encoded makes the request invalid, with key path and reason. Nil, the default, means a
+    /// plain `JSONEncoder`, for values that are not `Sendable`, or not `Encodable` outside the main actor. A manager
+    /// with its own encoder rejects such a request.
     public func json(_ value: some Encodable, encoder: JSONEncoder? = nil) -> Self {
         let request = settingJSON { try (encoder ?? JSONEncoder()).encode(value) }
         guard encoder == nil, case .data(let data)? = request.core.body else { return request }
@@ -54,9 +52,8 @@ extension Request {
         body(Data(text.utf8), contentType: contentType)
     }
 
-    /// Sets form fields as the body, as a browser does: `application/x-www-form-urlencoded` in UTF-8.
-    ///
-    /// - Parameter fields: the fields in order. A name may occur several times. A nil value is sent as an empty one.
+    /// Sets form fields as the body, in their order, as a browser does: `application/x-www-form-urlencoded` in UTF-8;
+    /// nil is sent as an empty value.
     public func form(_ fields: [URLQueryItem]) -> Self {
         let pairs = fields.map { field in
             [field.name, field.value ?? ""].map(PercentEscaper.form.escaped).joined(separator: "=")
@@ -87,21 +84,15 @@ extension Request {
         changed { $0.take(.stream(byteCount: byteCount, canRepeat: canRepeat, stream), contentType) }
     }
 
-    /// Sends the chunks of an asynchronous sequence, and sets the content type unless it is nil.
+    /// Sends the chunks of an asynchronous sequence, of which each attempt makes one iterator.
     ///
     /// With libcurl, Convoy stops reading the sequence while at least four chunks of at least 64 KiB in total wait to
-    /// be sent. Chunks that are available together are sent together. Errors of the sequence and of its length are as
-    /// for ``body(byteCount:canRepeat:contentType:stream:)``. The idle timeout runs while no chunk arrives. The
+    /// be sent. Chunks that are available together are sent together. The idle timeout runs while no chunk arrives. The
     /// sequence is read in tasks with the priority of the task that calls this function. If the request ends first, the
-    /// waiting task is cancelled.
+    /// waiting task is cancelled. Otherwise, length, repetition, content type and errors are as for
+    /// ``body(byteCount:canRepeat:contentType:stream:)``.
     ///
     /// URLSession on Linux cannot wait for bytes, so it rejects the request with `.invalidRequest`.
-    ///
-    /// - Parameters:
-    ///   - chunks: the sequence. Each attempt makes one iterator.
-    ///   - byteCount: the length; see ``body(byteCount:canRepeat:contentType:stream:)`` for nil and 0.
-    ///   - canRepeat: whether another iterator returns the same bytes, so that the body can be sent again.
-    ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
     public func body<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"
@@ -118,9 +109,8 @@ extension Request {
         body(ByteChunks(bytes: bytes), byteCount: byteCount, canRepeat: canRepeat, contentType: contentType)
     }
 
-    /// Sends a multipart form as `multipart/form-data` (RFC 7578), whose files are read while they are sent.
-    ///
-    /// The request fails with `.bodyUnreadable` if a file is missing, unreadable, a directory, or changes its size.
+    /// Sends a multipart form as `multipart/form-data` (RFC 7578); a file that is missing, unreadable, a directory, or
+    /// changes its size fails the request with `.bodyUnreadable`.
     public func multipart(_ form: MultipartForm) -> Self {
         changed {
             $0.set(.multipart(form), form.contentType)

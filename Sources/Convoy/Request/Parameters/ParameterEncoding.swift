@@ -100,8 +100,6 @@ public struct ParameterEncoding: Sendable, Hashable {
         do {
             try ParameterEncoder(encoding: self, node: root, codingPath: []).encode(parameters)
             return try ParameterText(encoding: self).text(of: root) ?? ""
-        } catch let error as EncodingError {
-            throw error
         } catch {
             throw .failure(error, at: [])
         }

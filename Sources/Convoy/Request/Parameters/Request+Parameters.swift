@@ -2,14 +2,11 @@
 import Foundation
 
 extension Request {
-    /// Appends parameters to the query, encoded at once, on the calling thread.
+    /// Appends parameters to the query, encoded at once, on the calling thread: a dictionary, or a type that encodes
+    /// itself as one.
     ///
     /// Parameters that cannot be encoded make the request invalid, with key path and reason. An empty dictionary or nil
-    /// adds nothing.
-    ///
-    /// - Parameters:
-    ///   - parameters: a dictionary, or a type that encodes itself as one.
-    ///   - encoding: the encoding; Alamofire's by default.
+    /// adds nothing. The encoding is Alamofire's by default.
     public func query(_ parameters: some Encodable, encoding: ParameterEncoding = .default) -> Self {
         encoded("the query parameters", { try encoding.encode(parameters) }) { core, text in
             if !text.isEmpty { core.query.append(text) }
@@ -23,15 +20,11 @@ extension Request {
         query(UncheckedParameter(value: parameters), encoding: encoding)
     }
 
-    /// Sets parameters as a form body (`application/x-www-form-urlencoded`), in place of any other body.
+    /// Sets parameters as a form body (`application/x-www-form-urlencoded`), in place of any other body, as
+    /// ``query(_:encoding:)-(Encodable,_)`` encodes them.
     ///
     /// The content type is `application/x-www-form-urlencoded; charset=utf-8`, unless there is no body yet and a
-    /// `Content-Type` has been set. Parameters that cannot be encoded make the request invalid, with key path and
-    /// reason.
-    ///
-    /// - Parameters:
-    ///   - parameters: a dictionary, or a type that encodes itself as one; encoded at once, on the calling thread.
-    ///   - encoding: the encoding; Alamofire's by default.
+    /// `Content-Type` has been set.
     public func form(_ parameters: some Encodable, encoding: ParameterEncoding = .default) -> Self {
         encoded("the form", { try encoding.encode(parameters) }) { core, text in
             // A new body replaces the content type of the earlier body. A content type that was set without a body is
