@@ -92,8 +92,7 @@ public final class BearerAuthenticator: RequestInterceptor, CustomStringConverti
             within: window, refresh: { Token(try await refresh($0)) })
     }
 
-    /// Makes an authenticator that replaces tokens a margin before they expire; requests wait for the new token
-    /// meanwhile.
+    /// Makes an authenticator that replaces tokens a margin before they expire, for which requests wait.
     ///
     /// The lifetime of a token counts from when it is given or returned. A token whose lifetime is less than twice the
     /// margin is used for half of its lifetime. `maxRefreshes` limits the refreshes that 401 responses, not expiries,

@@ -309,8 +309,7 @@ struct ProtectionSpaces {
         return isAnswered
     }
 
-    // A request is sent again once if it had no credentials, and once if its credentials were for another realm or had
-    // an expired nonce.
+    // A request is sent again once without credentials, and once if they were for another realm or an expired nonce.
     private func deserves(_ key: Key, _ challenge: DigestChallenge, sent: Sent?, refusals: Int) -> Bool {
         guard let sent else { return refusals == 0 }
         guard sent.realm != key.realm || sent.nonce != challenge.nonce else { return false }

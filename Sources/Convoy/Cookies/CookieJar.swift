@@ -15,8 +15,7 @@ import Foundation
 /// complete Public Suffix List. Secure cookies are for https only; unlike in browsers `http://localhost` is not secure.
 /// No cookie lives longer than 400 days. Cookies that break a rule are ignored without an error, as the RFC requires.
 ///
-/// To save a jar, encode ``cookies``, including session cookies (``Cookie/expires`` is nil); to restore it, ``set(_:)``
-/// each.
+/// To save a jar, encode ``cookies``, with those of the session (``Cookie/expires`` is nil); ``set(_:)`` restores each.
 ///
 /// ## Concurrency
 /// Any thread may use a jar. The clock and the predicate of ``remove(where:)`` are called without a lock.

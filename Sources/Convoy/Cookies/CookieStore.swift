@@ -144,8 +144,7 @@ struct CookieStore {
         insert(cookie, now: now)
     }
 
-    // False when a rule forbids the cookie. The rules for Secure cookies over http do not apply, because the cookie
-    // comes from no host.
+    // False when a rule forbids the cookie, which comes from no host, so those for Secure over http do not apply.
     mutating func set(_ cookie: Cookie, now: Date) -> Bool {
         var cookie = cookie
         cookie.domain = CookieDomain.lowercased(cookie.domain, droppingDot: !cookie.isHostOnly)

@@ -65,8 +65,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral, 
     /// Makes header fields from a literal, in order; a name may occur several times.
     public init(dictionaryLiteral elements: (String, String)...) { self.init(elements) }
 
-    /// The values of a name joined with `", "` (RFC 9110, section 5.3), or nil; setting replaces or removes all of
-    /// them.
+    /// The values of a name joined with `", "` (RFC 9110, section 5.3), or nil; setting replaces all of them.
     ///
     /// - Complexity: O(*n*) for *n* fields.
     public subscript(_ name: String) -> String? {

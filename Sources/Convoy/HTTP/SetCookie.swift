@@ -90,8 +90,7 @@ package struct SetCookie {
     }
 }
 
-// The algorithm of RFC 6265bis. A `DateFormatter` reads fewer spellings and costs more than reading the rest of the
-// cookie.
+// The algorithm of RFC 6265bis. A `DateFormatter` reads fewer spellings, and costs more than the rest of the cookie.
 enum CookieDate {
     static func parse(_ text: Substring) -> Date? {
         var (time, day, month, year): (Int?, Int?, Int?, Int?)

@@ -5,8 +5,7 @@ import Foundation
 /// A set of requests with one progress, one end and results in input order.
 ///
 /// A batch pulls a request from its source only while the number of its unfinished requests is below a limit, so a lazy
-/// sequence of a million requests is never in memory at once. ``RequestManager/cancelAll()`` cancels it as ``cancel()``
-/// does.
+/// sequence of a million is never in memory at once. ``RequestManager/cancelAll()`` cancels it too.
 ///
 /// ```swift
 /// let batch = manager.batch(urls.map { Request<Data>.get($0) })
@@ -37,12 +36,10 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
 
     fileprivate init(run: BatchRun) { self.run = run }
 
-    /// The progress, for any number of readers, each of which gets the latest value, none twice, and always the last
-    /// one.
+    /// The progress, for any number of readers: each gets the latest value, none twice, and always the last.
     public var progress: Broadcast<BatchProgress> { Broadcast(source: run.watch(), pace: nil) }
 
-    /// The progress with a minimum interval between two values of a reader, by the configured clock; the last is not
-    /// delayed.
+    /// The progress with a minimum interval between a reader's values, by the configured clock, except for the last.
     public func progress(every interval: Duration) -> Broadcast<BatchProgress> {
         Broadcast(source: run.watch(), pace: BroadcastPace(interval, run.scheduler.context.clock))
     }
@@ -52,8 +49,7 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
     /// - Complexity: O(*n*) for *n* running members; O(1) once ``progress`` has a reader.
     public var currentProgress: BatchProgress { run.currentProgress }
 
-    /// The results, available when the batch has finished: those of the source in its order, then those of added
-    /// requests.
+    /// The results when the batch has finished: those of the source in its order, then those of added requests.
     ///
     /// An error that the source throws is its last result. A cancelled batch includes requests that a collection
     /// announced but the batch did not pull, unless they are more than 4,194,304. The array is empty with
@@ -70,8 +66,7 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
         }
     }
 
-    /// The result of a request that ``add(_:onResult:)`` of this batch added, when the batch has finished; nil without
-    /// results.
+    /// The result of a request that ``add(_:onResult:)`` added, when the batch has finished; nil without results.
     public func result(of addition: Addition) async -> Result? {
         await finished()
         return run.outcome(ofAdded: addition.number).map { RequestOperation<Output>.typed($0) }
@@ -80,8 +75,7 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
     /// Waits until the batch has finished.
     public func finished() async { await run.finished() }
 
-    /// Cancels every member, also announced ones, and pulls no more requests from the source; a later call has no
-    /// effect.
+    /// Cancels every member, also announced ones, and pulls no more requests; a later call has no effect.
     public func cancel() { run.cancel() }
 
     /// Adds a request while the batch runs.
@@ -106,8 +100,7 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
 
     /// An operation that finishes with the batch and has its results, for code that depends on a batch.
     ///
-    /// Cancelling the operation cancels the batch. The operation is already started and belongs to no queue. Each call
-    /// makes another operation.
+    /// Cancelling it cancels the batch. It is already started and belongs to no queue. Each call makes another one.
     ///
     /// ```swift
     /// let done = BlockOperation { print("done") }
@@ -311,10 +304,7 @@ struct BatchState {
     // A lazy collection may announce more requests than memory can hold. In that case only pulled requests get results.
     private static let mostListed = 1 << 22
 
-    struct Running {
-        let member: BatchMember
-        var operation: AnyRequestOperation?
-    }
+    typealias Running = (member: BatchMember, operation: AnyRequestOperation?)
 
     struct Results {
         private static let stopped = AnyOutcome(
@@ -396,7 +386,7 @@ struct BatchState {
         expect()
         let member = BatchMember(isAdded: isAdded, number: number, index: freeIndices.popLast() ?? running.count)
         if member.index == running.count { running.append(nil) }
-        running[member.index] = Running(member: member)
+        running[member.index] = (member, nil)
         meter.start(member.index)
         return member
     }
@@ -481,8 +471,7 @@ public struct BatchProgress: Sendable, Hashable {
     public internal(set) var finishedCount = 0
     /// Members that have finished without success.
     public internal(set) var failedCount = 0
-    /// Members that were cancelled before the batch pulled them from its source; they count as finished and failed,
-    /// too.
+    /// Members that were cancelled before the batch pulled them; they count as finished and failed, too.
     public internal(set) var skippedCount = 0
     /// The total number of members; nil while the source may still return an unknown number.
     public internal(set) var totalCount: Int?
@@ -611,8 +600,7 @@ extension RequestManager {
     /// - Parameters:
     ///   - requests: the requests. The batch pulls them on another thread, while fewer than a limit are unfinished.
     ///   - failFast: whether the first failure cancels all other members.
-    ///   - keepsResults: whether ``Batch/results`` are stored. With false, memory does not grow with the number of
-    ///     requests.
+    ///   - keepsResults: whether ``Batch/results`` are stored; otherwise memory does not grow with their number.
     ///   - onResult: called once for each pulled request, with its index, on the member's own serial executor or where
     ///     the configuration sends callbacks, so several calls may run at once. The batch finishes after the last call.
     ///     Requests that are added later have their own handlers.

@@ -32,8 +32,7 @@ public enum Net {
     private static let standard = RequestManager()
     private static let replacement = Locked<RequestManager?>(nil)
 
-    /// The manager that sends the requests, with default settings until you replace it; requests of the old one
-    /// continue.
+    /// The manager that sends the requests, standard until you replace it; requests of the old one continue.
     public static var manager: RequestManager {
         get { replacement.withLock { $0 } ?? standard }
         set {

@@ -2,8 +2,7 @@
 import Foundation
 
 extension RequestManager {
-    /// Makes an operation whose request is built from the response of another operation, once that operation has
-    /// succeeded.
+    /// Makes an operation whose request is built from the response of another operation, once that has succeeded.
     ///
     /// If the other operation, which you enqueue with any manager, fails or is cancelled, the new operation, and those
     /// that depend on it, fail with `.dependencyFailed` without being sent. The function runs on the new operation's
@@ -34,8 +33,7 @@ extension RequestManager {
         return link(inputs.map(\.edge)) { try makeRequest(try inputs.map { try $0.value() }) }
     }
 
-    /// Makes an operation whose request is built from the values of two operations of any types, once both have
-    /// succeeded.
+    /// Makes an operation whose request is built from the values of two operations, once both have succeeded.
     ///
     /// Three, four and five operations are supported likewise. With ``TypedDependency/optional`` or
     /// ``TypedDependency/asResult`` the link continues when a dependency fails. The rest is as for one dependency.

@@ -70,8 +70,7 @@ extension RequestManager {
         /// The maximum time of each request including waits and retries, ``Request/deadline(_:)``; nil, the default,
         /// means no limit.
         public var deadline: Duration?
-        /// The maximum size of a body, ``Request/maxBodyBytes(_:)``; nil, the default, means 64 MiB in memory, and no
-        /// limit for other destinations.
+        /// The maximum size of a body, ``Request/maxBodyBytes(_:)``; nil, the default, for 64 MiB in memory only.
         public var maxBodyBytes: Int64?
         /// The accepted status codes, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
         public var acceptableStatusCodes: StatusCheck
@@ -89,8 +88,7 @@ extension RequestManager {
         /// The limit for the retries of all requests together; see ``RetryBudget``.
         public var retryBudget: RetryBudget
 
-        /// Learns the maximum number of concurrent requests for each host, in place of ``maxConcurrentPerHost``; nil,
-        /// the default, disables it.
+        /// Learns the limit of each host, in place of ``maxConcurrentPerHost``; nil, the default, disables it.
         public var hostLimits: AdaptiveLimits?
         /// When to stop sending to a host that keeps failing; nil, the default, means never.
         public var breaker: BreakerPolicy?

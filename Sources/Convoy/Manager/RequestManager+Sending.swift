@@ -21,8 +21,7 @@ extension RequestManager {
     /// A finished operation is not sent again and keeps its outcome, as the returned error and
     /// ``EventMonitor/operation(_:wasRefused:)`` say. ``RequestOperation/copy()`` sends its request again.
     ///
-    /// - Returns: an error with the code `.invalidRequest` for each operation that has finished or that this manager
-    ///   has not made, in their order.
+    /// - Returns: an `.invalidRequest` error for each operation, in order, that has finished or is of another manager.
     /// - Complexity: O(1) amortised each.
     @discardableResult
     public func enqueue(_ operations: AnyRequestOperation...) -> [RequestError] { enqueue(contentsOf: operations) }
@@ -31,11 +30,7 @@ extension RequestManager {
     @discardableResult
     public func enqueue<Operations: Sequence>(contentsOf operations: Operations) -> [RequestError]
     where Operations.Element: AnyRequestOperation {
-        var errors: [RequestError] = []
-        for operation in operations {
-            if let error = scheduler.enqueue(operation) { errors.append(error) }
-        }
-        return errors
+        operations.compactMap { scheduler.enqueue($0) }
     }
 
     /// Makes, enqueues and returns an operation, to cancel or observe it, or to let other operations depend on it.
@@ -72,8 +67,7 @@ extension RequestManager {
         return chunks
     }
 
-    /// Downloads to a file, as ``Request/saved(to:verifying:existing:permissions:)`` describes, with an enqueued
-    /// operation.
+    /// Downloads to a file (``Request/saved(to:verifying:existing:permissions:)``) with an enqueued operation.
     @discardableResult
     public func download(
         _ request: Request<Data>, to file: URL, verifying digest: FileDigest? = nil,

@@ -28,8 +28,7 @@ import Foundation
 /// - ``cancelAll(where:)``
 /// - ``why(_:)``
 public final class RequestManager: Sendable {
-    /// The queue on which the operations run, which you may configure; its own limit applies in addition to the
-    /// manager's.
+    /// The queue on which the operations run, which you may configure; its own limit applies in addition.
     ///
     /// Your own queue receives every operation at once, starts it when it is ready, and the operation then waits for a
     /// slot. The manager's own queue receives a request when the request has a slot, so its `operations` and

@@ -17,8 +17,7 @@ public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     case revalidate
     /// A stored response is used whatever its age. If none is stored, the request is sent (`force-cache`).
     case preferCache
-    /// A stored response is used whatever its age. If none is stored, the status is 504, and no request is sent
-    /// (`only-if-cached`).
+    /// A stored response of any age is used; without one the status is 504, and nothing is sent (`only-if-cached`).
     case onlyCache
     /// Stored responses are ignored, and the new response is not stored (`no-store`).
     case noStore

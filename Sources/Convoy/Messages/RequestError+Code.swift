@@ -72,8 +72,7 @@ extension RequestError {
         /// The response breaks the rules of HTTP, or cannot be used: for example its framing, a content coding that is
         /// not supported, or a range that was not requested; a retry seldom helps.
         public static let badResponse = Code("badResponse", 105, [.headCounts, .otherServerHelps])
-        /// The status code failed the request's check, by a fault of the server or of the request; the status decides
-        /// about a retry.
+        /// The status code failed the request's check: server or request; the status decides about a retry.
         public static let unacceptableStatus = Code("unacceptableStatus", 200, .otherServerHelps)
         /// The content type failed the request's check, ``Request/acceptableContentTypes(_:)``, perhaps of a system
         /// that responds in the server's place; a retry does not help.
@@ -103,8 +102,7 @@ extension RequestError {
         public static let diskFull = Code("diskFull", 301, [.final, .local, .mendable])
         /// The file exists and must not be replaced: the caller chose that ``ExistingFile``.
         public static let destinationExists = Code("destinationExists", 302, .final)
-        /// Another download to the same file is running, in this process or another; a retry helps when it has
-        /// finished.
+        /// Another download to the same file is running, in this process or another; a retry helps afterwards.
         public static let destinationInUse = Code("destinationInUse", 303, [.final, .mendable])
         /// The body of the request does not match its declaration, so the server has not received a complete body.
         ///

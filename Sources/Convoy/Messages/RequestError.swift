@@ -73,8 +73,7 @@ public struct RequestError: Error, Sendable, CustomStringConvertible, LocalizedE
     /// The raw body of a response that could not be decoded, or the first 64 KiB of an unacceptable response; with
     /// ``Request/failing(with:decoder:)`` all of it, up to the body limit.
     public var body: Data? { parts.value.body }
-    /// The error of the transport, the decoder or the file system that caused this one, or the server's
-    /// (``refusal(as:)``).
+    /// The error of the transport, the decoder or the file system behind this one, or the server's (``refusal(as:)``).
     public var underlying: (any Error)? { parts.value.underlying }
     /// Whether sending the same request again can help.
     public var isRetryable: Bool { parts.value.isRetryable }

@@ -61,11 +61,9 @@ public struct ResponseHead: Sendable, Hashable, CustomReflectable {
         method != .head && statusCode != 204 && statusCode != 304 && !isInformational
     }
 
-    /// The URL of the first link with a relation, resolved against ``url``; nil if there is none, or if it is not a
-    /// URL.
+    /// The URL of the first link with a relation, resolved against ``url``; nil if there is none, or no URL.
     ///
-    /// - Parameter relation: the relation type in any case, for example `next`; a link with an `anchor` is for another
-    ///   resource.
+    /// - Parameter relation: its type in any case, for example `next`; a link with an `anchor` is for another resource.
     public func link(_ relation: String) -> URL? { link(relation, from: nil) }
 
     func link(_ relation: String, from base: URL?) -> URL? {

@@ -178,8 +178,7 @@ public enum RedirectDecision: Sendable, Hashable {
     case follow
     /// Fail with `.redirectRefused`; the error's ``RequestError/response`` is the redirect response.
     case refuse
-    /// Send another request, usually a changed ``Redirect/to``; it is checked, and loses added credentials at another
-    /// origin.
+    /// Send another request, usually a changed ``Redirect/to``, checked, and at another origin without new credentials.
     case rewrite(PreparedRequest)
 }
 

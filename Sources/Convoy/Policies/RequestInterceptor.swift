@@ -77,8 +77,7 @@ public struct AttemptEnd: Sendable {
     public let request: PreparedRequest
     /// Status and header fields of the response; nil if no response arrived.
     public let response: ResponseHead?
-    /// Why the attempt failed; nil after an acceptable response, and with ``RequestError/body`` after an unacceptable
-    /// status.
+    /// Why the attempt failed, with ``RequestError/body`` after an unacceptable status; nil after an acceptable one.
     public let error: RequestError?
     /// Whether the response is a redirect that the policy follows, if no interceptor decides otherwise.
     package internal(set) var isRedirect = false

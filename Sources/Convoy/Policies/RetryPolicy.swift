@@ -31,8 +31,7 @@ import Foundation
 /// - ``errorCodes``
 /// - ``retryAfterScope``
 public struct RetryPolicy: Sendable, Hashable {
-    /// The maximum number of attempts after the first, or for a download after the last one that received bytes that
-    /// can be resumed; 3 by default.
+    /// The maximum number of attempts after the first, or after a download's last that made progress; 3 by default.
     public var maxRetries: Int
     /// The upper limit of the first wait; half a second by default.
     public var baseDelay: Duration

@@ -4,8 +4,7 @@ import Foundation
 extension Request where Output: Decodable {
     /// The same request with its output, even `Data` or `String`, decoded from JSON by your decoder.
     ///
-    /// The body may be in UTF-8, UTF-16 or UTF-32, and its top-level value of any JSON type. An `Optional` output is
-    /// nil for an empty body.
+    /// The body may be in UTF-8, UTF-16 or UTF-32, and of any JSON type. An `Optional` output is nil for an empty body.
     ///
     /// ```swift
     /// let decoder = JSONDecoder()

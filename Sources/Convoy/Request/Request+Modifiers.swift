@@ -73,9 +73,8 @@ extension Request {
     /// never delivered. The size is counted after content decoding; for a file it includes the bytes of an earlier
     /// download. The limit does not apply to a response that is not acceptable.
     ///
-    /// Without this modifier, and without ``RequestManager/Configuration/maxBodyBytes``, 64 MiB may be in memory, or
-    /// wait for a stream or a reader of chunks. A discarded body, a file, and a body whose reader keeps up then have no
-    /// limit.
+    /// Without any limit, even ``RequestManager/Configuration/maxBodyBytes``, 64 MiB may be in memory, or wait for a
+    /// stream or a reader of chunks. A discarded body, a file, and a body whose reader keeps up are then unlimited.
     public func maxBodyBytes(_ limit: Int64) -> Self { changed { $0.policies.bodyLimit = limit } }
 
     /// Sets the accepted status codes, by default the manager's (200 to 299); others fail with `.unacceptableStatus`.

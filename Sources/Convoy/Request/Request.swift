@@ -66,8 +66,7 @@ public struct Request<Output: Sendable>: Sendable, CustomStringConvertible, Cust
         _modify { yield &sharedCore.value }
     }
 
-    /// Why this request can never be sent; nil for a relative URL, or JSON that is encoded later, which a manager may
-    /// complete.
+    /// Why this request can never be sent; nil if a manager may complete it, with a base URL or an encoder.
     ///
     /// - Complexity: O(*n*) for *n* bytes of header fields.
     public var defect: String? { core.findDefect() }

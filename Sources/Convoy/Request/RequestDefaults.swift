@@ -17,8 +17,7 @@ final class RequestDefaults: Sendable {
 
     static let standard = RequestDefaults()
 
-    /// A slash is appended to the path of the base URL, because a relative URL would otherwise replace the last
-    /// component.
+    /// With a slash at the end of the base URL, a relative URL does not replace its last component.
     init(
         baseURL: URL? = nil, headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil,
         decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), attemptTimeout: Duration? = nil,

@@ -32,8 +32,7 @@ struct RequestPolicies: Sendable {
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
     var decodesFile = false
-    /// A redirect, or a link from one result page to the next, led to an origin for which the caller's credentials are
-    /// not.
+    /// A redirect, or a link to the next result page, led to an origin that must not receive the caller's credentials.
     var hasLeftOrigin = false
     /// Whether the request goes to a mirror whose origin differs from the origin of the download's URL.
     var isMirror = false
@@ -60,8 +59,7 @@ extension Request {
     ///
     /// After that time the request fails with `.deadlineExceeded`, and the message says what took the time. If a retry
     /// would start later, the request fails at once with the error of the last attempt. The time starts when the
-    /// manager receives the operation, when you start it yourself, or for a link of a chain when its request has been
-    /// built.
+    /// manager receives the operation, when you start it, or for a chain's link when its request has been built.
     public func deadline(_ deadline: Duration?) -> Self { changed { $0.policies.deadline = .some(deadline) } }
 
     /// Limits a link of a chain by the deadline of the operation whose result the link was built from.
@@ -105,8 +103,7 @@ extension Request {
     ///
     /// Such requests run in the order of priority and arrival, and occupy no slot while they wait;
     /// ``RequestManager/why(_:)`` names the running one. A request owns the name from its first slot until it finishes,
-    /// also between attempts and while suspended. Its interceptors must not wait for another request of the name, which
-    /// would wait forever.
+    /// even while suspended. Its interceptors must not wait for another request of the name, which would wait forever.
     public func mutuallyExclusive(_ name: String) -> Self { changed { $0.policies.exclusion = name } }
 
     /// Sets the quality of service of decoding and callbacks; see ``AnyRequestOperation/qualityOfService``.

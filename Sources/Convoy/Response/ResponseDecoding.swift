@@ -3,8 +3,7 @@ import CoreFoundation
 import Foundation
 
 enum ResponseDecoding {
-    // Raw bytes for `Data`, text for `String`, and JSON for all other types. With an `Optional` type, an empty body is
-    // decoded to nil.
+    // Raw bytes for `Data`, text for `String`, JSON for all other types; nil for an empty body and an `Optional` type.
     static func standard<Output: Decodable & Sendable>(
         _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder?
     ) throws -> Output {
@@ -51,8 +50,7 @@ enum ResponseDecoding {
             .map { ($0.encoding, $0.name, Data(body.dropFirst($0.bytes.count))) }
     }
 
-    // Nil if the bytes are invalid in the encoding. The length is checked because Foundation drops an incomplete code
-    // unit at the end.
+    // Nil for invalid bytes. The length is checked because Foundation drops an incomplete code unit at the end.
     static func string(_ body: Data, _ encoding: String.Encoding) -> String? {
         let unitBytes =
             switch encoding {
@@ -177,8 +175,7 @@ extension Error {
 }
 
 extension DecodingError.Context {
-    // For example `at user.tags[2]: `; empty for the complete body. Keys in a body can be of any length, so a long path
-    // is shortened.
+    // For example `at user.tags[2]: `; empty for the complete body. Keys can be of any length, so a long path is cut.
     fileprivate var place: String {
         if codingPath.isEmpty { return "" }
         var path = ""

@@ -1,7 +1,6 @@
 // Which status codes are acceptable.
 
-/// Decides whether a status code is acceptable: a value, because it runs on a transport's thread, where no user code
-/// may.
+/// Decides whether a status code is acceptable, without user code, because it runs on a transport's thread.
 public struct StatusCheck: Sendable, Hashable {
     private enum Kind: Hashable {
         case range(ClosedRange<Int>)

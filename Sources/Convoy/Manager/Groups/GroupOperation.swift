@@ -34,8 +34,7 @@ import Foundation
 /// | an operation is added after the group has finished | the operation fails with `.invalidRequest` and is not sent |
 ///
 /// The priority of a group at enqueueing decides when it starts, not when its members start. `cancelAllOperations()` of
-/// its queue cancels the group. A barrier waits for the group and all its members, including members that are added
-/// after the barrier.
+/// its queue cancels the group. A barrier waits for the group and all its members, even later ones.
 ///
 /// ## Concurrency
 /// Use a group from any thread. The function runs in its own task, which is cancelled with the group. The function must

@@ -76,8 +76,7 @@ public struct OperationGroup: Sendable {
     public var isCancelled: Bool { state.withLock { $0.isStopped } }
 
     private func add(_ member: AnyRequestOperation, onFailure policy: DependencyPolicy) {
-        // An internal operation has no dependencies, because no caller can reference it. So it cannot be part of a
-        // cycle.
+        // An internal operation has no dependencies, because no caller has it, so it cannot be part of a cycle.
         if !member.isInternal,
             case .cycle(let cycle) = operation.connect(to: member, policy: .ignore, isMember: true)
         {

@@ -76,8 +76,7 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
 }
 
 extension RequestManager {
-    /// The pages of a resource, each of whose requests a function makes from the response before it; nil after the
-    /// last.
+    /// The pages of a resource, whose requests a function makes from the response before; nil after the last.
     ///
     /// It is called when that page is read. If it throws, the sequence ends with that ``RequestError``, with
     /// `.cancelled` for a `CancellationError`, or with `.invalidRequest` for any other error.

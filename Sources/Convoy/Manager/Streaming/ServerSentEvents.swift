@@ -36,8 +36,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     let maxEventBytes: Int
     var reconnectionTimeHandler: (@Sendable (Duration) -> Void)?
 
-    /// The same events, with a handler that the reading task calls for each new reconnection time (`retry`), before the
-    /// events that follow.
+    /// The same events, with a handler that the reading task calls for each new reconnection time (`retry`), at once.
     public func onReconnectionTime(_ handler: @escaping @Sendable (Duration) -> Void) -> ServerSentEvents {
         var events = self
         events.reconnectionTimeHandler = handler
@@ -151,8 +150,7 @@ private final class Pause: Producer {
 }
 
 extension Scheduler {
-    /// Throws `.cancelled` as soon as the reading task is cancelled, or a call cancels all of the manager's operations
-    /// or selects `last`.
+    /// Throws `.cancelled` as soon as the reading task, or the manager's operations or `last`, are cancelled.
     fileprivate func pause(
         for delay: Duration, after last: AnyRequestOperation, isolation _: isolated (any Actor)?
     ) async throws(RequestError) {

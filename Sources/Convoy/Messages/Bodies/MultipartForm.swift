@@ -45,8 +45,7 @@ public struct MultipartForm: Sendable, Hashable {
         parts.append(Part(name: name, fileName: nil, contentType: nil, content: .data(Data(text.utf8))))
     }
 
-    /// Adds bytes in memory, with a file name as a file, whose content type then follows from that name, unless it is
-    /// given.
+    /// Adds bytes in memory, with a file name as a file, whose content type follows from that name by default.
     public mutating func append(_ data: Data, name: String, fileName: String? = nil, contentType: String? = nil) {
         add(.data(data), name: name, fileName: fileName, contentType: contentType)
     }

@@ -39,8 +39,7 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
     }
 
     private var failure: RequestError {
-        // `streamError` is read only after an error. Without one, Foundation's property traps, for example on a closed
-        // stream.
+        // `streamError` is read only after an error. Without one, as of a closed stream, Foundation's property traps.
         let error = stream.streamStatus == .error ? stream.streamError : nil
         let reason = error.map { ": \($0.localizedDescription)" } ?? ""
         return RequestError(.bodyUnreadable, "the body's stream failed\(reason)", underlying: error)

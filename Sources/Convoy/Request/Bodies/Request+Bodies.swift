@@ -68,15 +68,13 @@ extension Request {
     /// end, or without a declared length, the chunk that marks the end of the body is not sent.
     ///
     /// - Parameters:
-    ///   - byteCount: the length. Nil when unknown; the body is then sent in chunks (RFC 9112, section 7.1). With 0 the
-    ///     stream is not read.
+    ///   - byteCount: the length; nil if unknown, for chunks (RFC 9112, section 7.1). With 0 the stream is not read.
     ///   - canRepeat: whether `stream` returns the same bytes each time, so that a redirect or a retry can send the
     ///     body again. If false, no retries take place, and a redirect that needs the body fails with
     ///     `.bodyNotReplayable`.
     ///   - contentType: the value of `Content-Type`; nil leaves the field unchanged.
-    ///   - stream: makes an unopened stream for each attempt; nil if it can make none. It is called, and the stream
-    ///     read, on the request's own queue; with URLSession on Linux on its only queue, so a blocking stream delays
-    ///     every other transfer.
+    ///   - stream: makes an unopened stream, or nil, for each attempt, and is called, and the stream read, on the
+    ///     request's own queue; with URLSession on Linux on its only one, so a blocking stream delays all transfers.
     public func body(
         byteCount: Int64? = nil, canRepeat: Bool = true, contentType: String? = "application/octet-stream",
         stream: @escaping @Sendable () -> InputStream?
@@ -127,8 +125,7 @@ extension RequestCore {
     }
 
     mutating func take(_ stream: BodyStream, _ contentType: String? = nil) {
-        // A stream with length 0 would never be read, so its errors would not be noticed. An empty body is sent
-        // instead.
+        // A stream with length 0 would never be read, so its errors would not be noticed: an empty body is sent.
         set(stream.byteCount == 0 ? .data(Data()) : .stream(stream), contentType)
         if stream.byteCount ?? 0 < 0 { self.defect = self.defect ?? "the length of the body is negative" }
     }

@@ -36,8 +36,7 @@ public struct ParameterEncoding: Sendable, Hashable {
     /// The encoding with every option at its default.
     public static let `default` = ParameterEncoding()
 
-    /// Whether the pairs of each dictionary and each type are sorted, instead of in the order of encoding; a `[String:
-    /// Any?]` dictionary always is.
+    /// Whether the pairs of each dictionary and type are sorted; those of a `[String: Any?]` dictionary always are.
     public var alphabetizeKeyValuePairs: Bool
     /// How the keys of an array's elements are written.
     public var arrayEncoding: ArrayEncoding
@@ -59,8 +58,7 @@ public struct ParameterEncoding: Sendable, Hashable {
     public var spaceEncoding: SpaceEncoding
     /// The characters that are not percent-encoded, besides letters, digits and `-._~`; `/` and `?` by default.
     ///
-    /// Only characters of `/?:@!$'()*,;` have an effect: RFC 3986, section 3.4, allows them in a query, and they have
-    /// no meaning in a form.
+    /// Only characters of `/?:@!$'()*,;` count: RFC 3986 allows them in a query, and a form has no meaning for them.
     public var allowedCharacters: Set<Character>
 
     /// Makes an encoding; each option has Alamofire's default.
@@ -85,8 +83,7 @@ public struct ParameterEncoding: Sendable, Hashable {
         self.allowedCharacters = allowedCharacters
     }
 
-    /// Encodes parameters as pairs joined with `&`, in ASCII, ready for a query or a body; empty for an empty
-    /// dictionary or nil.
+    /// Encodes parameters as pairs joined with `&`, in ASCII; empty for an empty dictionary or nil.
     ///
     /// Numbers are written as in Swift (`1.0`, `inf`, `nan`), a `Decimal` with all its digits, a URL as its absolute
     /// string, an enum with associated values as a dictionary, `key[case][_0]`.

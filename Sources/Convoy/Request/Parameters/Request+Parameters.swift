@@ -2,8 +2,7 @@
 import Foundation
 
 extension Request {
-    /// Appends parameters to the query, encoded at once, on the calling thread: a dictionary, or a type that encodes
-    /// itself as one.
+    /// Appends parameters, from a dictionary or a type that encodes itself as one, to the query, encoded at once.
     ///
     /// Parameters that cannot be encoded make the request invalid, with key path and reason. An empty dictionary or nil
     /// adds nothing. The encoding is Alamofire's by default.
@@ -27,8 +26,7 @@ extension Request {
     /// `Content-Type` has been set.
     public func form(_ parameters: some Encodable, encoding: ParameterEncoding = .default) -> Self {
         encoded("the form", { try encoding.encode(parameters) }) { core, text in
-            // A new body replaces the content type of the earlier body. A content type that was set without a body is
-            // the caller's, so it stays.
+            // A new body replaces the earlier body's content type, but not one that the caller set without a body.
             if core.body != nil || !core.headerFields.contains("Content-Type") {
                 core.headerFields["Content-Type"] = "application/x-www-form-urlencoded; charset=utf-8"
             }
@@ -45,9 +43,8 @@ extension Request {
 
     /// Sets a JSON body and its content type, from a dictionary of nested values of any type.
     ///
-    /// The compiler cannot check them: other values than those of ``ParameterEncoding/encode(_:)-([String:Any?])`` make
-    /// the request invalid, with the key path. They are encoded at once, on the calling thread, by the given encoder,
-    /// never by the manager's.
+    /// Other values than those of ``ParameterEncoding/encode(_:)-([String:Any?])`` make the request invalid, with the
+    /// key path. They are encoded at once, on the calling thread, by the given encoder, never by the manager's.
     @_disfavoredOverload
     public func json(_ values: [String: Any?], encoder: JSONEncoder = JSONEncoder()) -> Self {
         settingJSON { try encoder.encode(UncheckedParameter(value: values)) }
