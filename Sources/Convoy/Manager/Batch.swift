@@ -595,7 +595,7 @@ extension TransferProgress {
 extension RequestManager {
     /// Runs the requests of an array or another sequence as a batch, which starts at once.
     ///
-    /// Only of a collection is the total number known before it has ended.
+    /// The total number of members is known before the end only for a collection.
     ///
     /// - Parameters:
     ///   - requests: the requests. The batch pulls them on another thread, while fewer than a limit are unfinished.

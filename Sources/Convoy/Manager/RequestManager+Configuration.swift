@@ -62,15 +62,15 @@ extension RequestManager {
         ///
         /// It is used from several threads at once, so do not change it afterwards.
         public var decoder: JSONDecoder?
-        /// The maximum time without received data, ``Request/idleTimeout(_:)``; 60 seconds by default, and like every
-        /// timeout above zero, or every request fails with `.invalidRequest`.
+        /// The maximum time without received data, ``Request/idleTimeout(_:)``, 60 seconds by default; zero or less, as
+        /// in any timeout, fails every request with `.invalidRequest`.
         public var idleTimeout: Duration
         /// The maximum time of one attempt, ``Request/attemptTimeout(_:)``; nil, the default, means no limit.
         public var attemptTimeout: Duration?
         /// The maximum time of each request including waits and retries, ``Request/deadline(_:)``; nil, the default,
         /// means no limit.
         public var deadline: Duration?
-        /// The maximum size of a body, ``Request/maxBodyBytes(_:)``; nil, the default, for 64 MiB in memory only.
+        /// The maximum size of a body, ``Request/maxBodyBytes(_:)``; nil, the default, limits only memory, to 64 MiB.
         public var maxBodyBytes: Int64?
         /// The accepted status codes, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
         public var acceptableStatusCodes: StatusCheck

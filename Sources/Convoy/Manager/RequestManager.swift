@@ -32,9 +32,9 @@ public final class RequestManager: Sendable {
     ///
     /// Your own queue receives every operation at once, starts it when it is ready, and the operation then waits for a
     /// slot. The manager's own queue receives a request when the request has a slot, so its `operations` and
-    /// `operationCount` include only those; the manager's ``operations`` includes all. Its methods to wait for or
-    /// cancel all operations, its suspension and its barriers also include requests that wait for a slot, and those of
-    /// ``send(_:)`` and of batches, which callers cannot reference and which may start outside that queue.
+    /// `operationCount` include only those; the manager's ``operations`` includes all. That queue's methods to wait for
+    /// or cancel all operations, its suspension and its barriers also include requests that wait for a slot, and those
+    /// of ``send(_:)`` and of batches, which callers cannot reference and which may start outside that queue.
     ///
     /// If this queue is suspended when the manager is released, its operations wait until the queue is resumed, unless
     /// a manager with its own queue is itself suspended, which cancels them.

@@ -105,9 +105,9 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// }
     /// ```
     ///
-    /// A finished operation releases code of the caller: a closure that decodes or maps, a stream as body or
-    /// destination, an interceptor, `onRedirect`. Its copy then fails with `.invalidRequest` and sends nothing. Copy
-    /// such an operation before it finishes, or store its ``Request``.
+    /// A finished operation has released code of the caller: a closure that decodes or maps, a stream as body or
+    /// destination, an interceptor, `onRedirect`. The copy of one that had such code fails with `.invalidRequest`. Copy
+    /// it before it finishes, or store its ``Request``.
     ///
     /// - Thread: any.
     public override func copy() -> RequestOperation<Output> {

@@ -5,9 +5,9 @@ import Foundation
 ///
 /// A policy by default retries only requests that are safe to repeat: those with an idempotent method (RFC 9110,
 /// section 9.2.2) or a non-empty `Idempotency-Key`, and any other, such as a POST, if no server has processed it: no
-/// connection was made, or the response is a 408. The wait before retry *n* is a random part of `baseDelay` doubled *n*
-/// - 1 times, at most `maxDelay`: this full jitter (`RequestManager.Configuration.jitter`) spreads clients that failed
-/// at the same time. A `Retry-After` of the response is added; one beyond ``maxRetryAfter`` ends the retries.
+/// connection was made, or the response is a 408. The wait is a random part of `baseDelay`, doubled for each earlier
+/// retry, at most `maxDelay`: this full jitter (`RequestManager.Configuration.jitter`) spreads clients that failed at
+/// the same time. A `Retry-After` of the response is added; one beyond ``maxRetryAfter`` ends the retries.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard

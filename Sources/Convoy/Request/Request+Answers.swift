@@ -61,7 +61,7 @@ extension Request {
         Request<NewOutput>(core: to(.nowhere)) { _, _ in output }
     }
 
-    /// The same request with the body written to an `OutputStream`; its output is the content of a memory stream.
+    /// The same request with the body written to an `OutputStream`; its output is a memory stream's content or nil.
     ///
     /// The stream is made when an acceptable response arrives, and again if the body starts over. The library opens,
     /// writes and closes it. A write that returns -1, or 0 for a full stream, fails the request with

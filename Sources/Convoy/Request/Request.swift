@@ -66,7 +66,7 @@ public struct Request<Output: Sendable>: Sendable, CustomStringConvertible, Cust
         _modify { yield &sharedCore.value }
     }
 
-    /// Why this request can never be sent; nil if a manager may complete it, with a base URL or an encoder.
+    /// Why this request can never be sent; nil for a valid one, even if only a manager completes its URL or its JSON.
     ///
     /// - Complexity: O(*n*) for *n* bytes of header fields.
     public var defect: String? { core.findDefect() }

@@ -77,13 +77,12 @@ extension RequestManager {
     /// Sends a request and reads server-sent events, whose lines and data have at most `maxEventBytes`, by default 1
     /// MiB.
     ///
-    /// As in a browser, a new connection follows a connection that ended, with or without an error, with the last
-    /// event's id in `Last-Event-ID`; to resume after an earlier run, set that field on the request. Use `reconnecting:
-    /// .never` for responses that have an end. The wait before a reconnection is the server's `retry`, or else three
-    /// seconds, or a longer `Retry-After` of a failed response, at most the policy's `maxRetryAfter`, plus the policy's
-    /// own wait. `maxRetries` limits the reconnections since the last event. As for retries, the policy decides which
-    /// failures, status codes and methods allow a reconnection. `Accept` and `Cache-Control` are added if the request
-    /// does not have them.
+    /// As in a browser, a new connection follows one that ended, with or without an error, with the last event's id in
+    /// `Last-Event-ID`; to resume after an earlier run, set that field on the request. For responses that have an end,
+    /// use ``RetryPolicy/never``. The wait before a reconnection is the server's `retry`, or else three seconds, or a
+    /// longer `Retry-After` of a failed response, at most the policy's `maxRetryAfter`, plus the policy's own wait.
+    /// `maxRetries` limits the reconnections since the last event. As for retries, the policy decides which failures,
+    /// status codes and methods allow a reconnection. `Accept` and `Cache-Control` are added if they are missing.
     ///
     /// If the server is silent for longer than ``Request/idleTimeout(_:)``, the connection counts as lost, so set that
     /// timeout above the longest pause of the server.

@@ -7,7 +7,7 @@ import Foundation
 /// UTF-8, whatever the charset. A byte order mark at the beginning is removed, and invalid bytes become U+FFFD. A line
 /// longer than allowed fails the request with `.bodyTooLarge`. After a failure, an incomplete line is dropped.
 ///
-/// Memory is limited as for ``ResponseChunks``, plus one line. Leaving the loop, or cancelling its task, cancels it.
+/// Memory is as for ``ResponseChunks``, plus one line. Leaving the loop, or cancelling its task, cancels the request.
 ///
 /// ```swift
 /// for try await line in manager.lines(of: .get("https://example.com/log")) {

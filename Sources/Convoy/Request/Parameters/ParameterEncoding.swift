@@ -30,7 +30,7 @@ import Foundation
 ///
 /// ## Topics
 /// -
-/// ``init(alphabetizeKeyValuePairs:arrayEncoding:boolEncoding:dataEncoding:dateEncoding:emptyEncoding:keyEncoding:keyPathEncoding:nilEncoding:spaceEncoding:allowedCharacters:)``
+///   ``init(alphabetizeKeyValuePairs:arrayEncoding:boolEncoding:dataEncoding:dateEncoding:emptyEncoding:keyEncoding:keyPathEncoding:nilEncoding:spaceEncoding:allowedCharacters:)``
 /// - ``encode(_:)``
 public struct ParameterEncoding: Sendable, Hashable {
     /// The encoding with every option at its default.
