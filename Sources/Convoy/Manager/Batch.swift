@@ -593,9 +593,7 @@ extension TransferProgress {
 }
 
 extension RequestManager {
-    /// Runs the requests of an array or another sequence as a batch, which starts at once.
-    ///
-    /// The total number of members is known before the end only for a collection.
+    /// Runs the requests of an array or another collection as a batch, which starts at once.
     ///
     /// - Parameters:
     ///   - requests: the requests. The batch pulls them on another thread, while fewer than a limit are unfinished.
@@ -604,11 +602,12 @@ extension RequestManager {
     ///   - onResult: called once for each pulled request, with its index, on the member's own serial executor or where
     ///     the configuration sends callbacks, so several calls may run at once. The batch finishes after the last call.
     ///     Requests that are added later have their own handlers.
-    public func batch<Output, Requests: Sequence & SendableMetatype>(
+    public func batch<Output, Requests: Collection & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
     ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
-        start((requests as? any Collection)?.count, failFast, keepsResults, onResult) { batch in
+        let count = requests.count
+        return start(count, failFast, keepsResults, onResult) { batch in
             for request in requests { guard await batch.admit(request) else { break } }
         }
     }
@@ -631,6 +630,16 @@ extension RequestManager {
     /// Fetches responses into the manager's cache (``CachePolicy/reload``); without a cache, the bodies are discarded.
     public func prefetch(_ requests: [Request<Data>]) -> Batch<Void> {
         batch(count: requests.count, keepsResults: false) { requests[$0].cachePolicy(.reload).ignoringBody() }
+    }
+
+    /// Runs the requests of any lazy sequence as a batch, whose total number is known only when the sequence has ended.
+    public func batch<Output, Requests: Sequence & SendableMetatype>(
+        _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
+        onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
+    ) -> Batch<Output> where Requests.Element == Request<Output>, Requests.Iterator: SendableMetatype {
+        start(nil, failFast, keepsResults, onResult) { batch in
+            for request in requests { guard await batch.admit(request) else { break } }
+        }
     }
 
     /// Runs the requests of an asynchronous sequence as a batch, which starts at once; an error of the sequence is the

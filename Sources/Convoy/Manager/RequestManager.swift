@@ -21,7 +21,7 @@ import Foundation
 /// - ``send(_:)``
 /// - ``operation(_:)``
 /// - ``enqueue(_:)-(AnyRequestOperation...)``
-/// - ``batch(_:failFast:keepsResults:onResult:)``
+/// - ``batch(_:failFast:keepsResults:onResult:)-39bsf``
 /// - ``operation(named:_:)``
 /// - ``pages(_:next:)``
 /// - ``download(_:to:verifying:existing:)-(Request<Data>,_,_,_)``
