@@ -38,7 +38,7 @@ import Foundation
 /// - ``setToken(_:lifetime:)``
 /// - ``Token``
 /// - ``RefreshReason``
-public final class BearerAuthenticator: RequestInterceptor {
+public final class BearerAuthenticator: RequestInterceptor, CustomStringConvertible, CustomReflectable {
     /// Why a token is requested.
     public enum RefreshReason: Sendable, Hashable {
         /// The authenticator has no token: none was given, or it was removed.
@@ -74,18 +74,14 @@ public final class BearerAuthenticator: RequestInterceptor {
         (self.origins, self.now, self.refresh) = (origins, now, refresh)
     }
 
-    /// Makes an authenticator for a list of servers, to be shared by all requests that use these tokens.
+    /// Makes an authenticator to be shared by all requests that use these tokens, for a list of servers.
     ///
-    /// - Parameters:
-    ///   - token: the token to begin with; without one, the first request waits for a refresh.
-    ///   - origins: URLs of the servers that may receive the token: only scheme, host and port are compared. An empty
-    ///     list allows no server.
-    ///   - maxRefreshes: the maximum number of refreshes that 401 responses cause within the window. The same number
-    ///     limits the refreshes for one request. At least 1.
-    ///   - window: the time in which refreshes are counted.
-    ///   - refresh: returns a token. Two calls overlap only if `setToken(_:lifetime:)` is called during the first. If
-    ///     the function throws, the waiting requests fail with that ``RequestError``, and for any other error, an empty
-    ///     token or one with control characters, with `.interceptorFailed`.
+    /// Only servers of the origins may receive the token: scheme, host and port are compared. Without a token, the
+    /// first request waits for a refresh. `maxRefreshes`, at least 1, limits the refreshes that 401 responses cause
+    /// within the window, and those for one request. Two calls of the function overlap only if `setToken(_:lifetime:)`
+    /// is called during the first. If it throws, the waiting requests fail with that ``RequestError``, and for any
+    /// other error, an empty token or one with control characters, with `.interceptorFailed`.
+    ///
     /// - Throws: `.invalidRequest` for an origin that is not an http or https URL, as ``PasswordAuthenticator`` does.
     public convenience init(
         token: String? = nil, origins: [URL], maxRefreshes: Int = 5, within window: Duration = .seconds(30),
@@ -96,16 +92,11 @@ public final class BearerAuthenticator: RequestInterceptor {
             within: window, refresh: { Token(try await refresh($0)) })
     }
 
-    /// Makes an authenticator that refreshes tokens before they expire; requests wait for the new token meanwhile.
+    /// Makes an authenticator that replaces tokens a margin before they expire, for which requests wait.
     ///
-    /// - Parameters:
-    ///   - token: the token to begin with; its lifetime counts from now on.
-    ///   - origins: as for ``init(token:origins:maxRefreshes:within:refresh:)``.
-    ///   - margin: how long before its expiry a token is replaced. A token whose lifetime is less than twice the margin
-    ///     is used for half of its lifetime.
-    ///   - maxRefreshes: the maximum number of refreshes that 401 responses, not expiries, cause within the window.
-    ///   - window: the time in which refreshes are counted.
-    ///   - refresh: returns a token, whose lifetime counts from then on.
+    /// The lifetime of a token counts from when it is given or returned. A token whose lifetime is less than twice the
+    /// margin is used for half of its lifetime. `maxRefreshes` limits the refreshes that 401 responses, not expiries,
+    /// cause within the window. The rest is as for ``init(token:origins:maxRefreshes:within:refresh:)``.
     public convenience init(
         token: Token? = nil, origins: [URL], refreshesBefore margin: Duration, maxRefreshes: Int = 5,
         within window: Duration = .seconds(30), refresh: @escaping @Sendable (RefreshReason) async throws -> Token
@@ -215,6 +206,11 @@ public final class BearerAuthenticator: RequestInterceptor {
             }
         }
     }
+
+    /// The type's name, without the tokens.
+    public var description: String { "BearerAuthenticator" }
+    /// Empty, because a reflection would show the tokens.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension BearerAuthenticator.Token: CustomStringConvertible, CustomReflectable {
@@ -222,13 +218,6 @@ extension BearerAuthenticator.Token: CustomStringConvertible, CustomReflectable 
     public var description: String { lifetime.map { "a token for \($0)" } ?? "a token" }
     /// Contains only the description, because a reflection would show the token.
     public var customMirror: Mirror { Mirror(self, children: ["token": description]) }
-}
-
-extension BearerAuthenticator: CustomStringConvertible, CustomReflectable {
-    /// The type's name, without the tokens.
-    public var description: String { "BearerAuthenticator" }
-    /// Empty, because a reflection would show the tokens.
-    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 /// The tokens of a ``BearerAuthenticator``: a state machine, which receives events and returns effects.

@@ -1,7 +1,7 @@
 // A user name and a password, and the Basic scheme: RFC 7617.
 import Foundation
 
-struct Credential: Sendable {
+struct Credential: Sendable, CustomStringConvertible, CustomReflectable {
     let user: String
     let password: String
 
@@ -27,9 +27,7 @@ struct Credential: Sendable {
     }
 
     var basicFieldValue: String { "Basic " + Data("\(user):\(password)".utf8).base64EncodedString() }
-}
 
-extension Credential: CustomStringConvertible, CustomReflectable {
     var description: String { "\(user.debugDescription) with a password" }
     var customMirror: Mirror { Mirror(self, children: ["user": user]) }
 }
@@ -37,11 +35,10 @@ extension Credential: CustomStringConvertible, CustomReflectable {
 extension Request {
     /// Sets `Authorization: Basic …` (RFC 7617) with user name and password in UTF-8, without a challenge.
     ///
-    /// Descriptions and logs do not show user name and password. The field does not follow a redirect to another
-    /// origin. A later header of that name replaces the field. Use https, because over http every router on the way can
-    /// read the password. ``PasswordAuthenticator`` sends a password only to servers that request it, and uses Digest
-    /// if they offer it. A colon in the user name, or control characters in user name or password, make the request
-    /// invalid, with the reason in the error.
+    /// The field is never shown, does not follow a redirect to another origin, and is replaced by a later header of
+    /// that name. Use https, because over http every router on the way can read the password. ``PasswordAuthenticator``
+    /// sends a password only to servers that request it, and uses Digest if they offer it. A colon in the user name, or
+    /// control characters, make the request invalid, with the reason in the error.
     public func basicAuthentication(user: String, password: String) -> Self {
         let credential = Credential(user: user, password: password)
         if let defect = credential.basicDefect { return changed { $0.defect = defect } }

@@ -2,7 +2,7 @@
 import Foundation
 
 /// A secret, because its key can replace the password.
-struct DigestSession: Sendable {
+struct DigestSession: Sendable, CustomStringConvertible, CustomReflectable {
     let challenge: DigestChallenge
     private(set) var nonce: String
     /// How many requests have used this nonce (RFC 7616, section 3.4, `nc`).
@@ -20,10 +20,12 @@ struct DigestSession: Sendable {
         let secret = try challenge.hash("\(credential.user):\(challenge.realm):\(credential.password)")
         key = challenge.isSession ? try challenge.hash("\(secret):\(challenge.nonce):\(clientNonce)") : secret
         userParameter =
-            if challenge.hashesUserName {
+            if challenge.parameters["userhash"]?.lowercased() == "true" {
                 // The server accepts the hash of the user name (RFC 7616, section 3.4.4).
                 "username=\"\(try challenge.hash("\(credential.user):\(challenge.realm)"))\", userhash=true"
-            } else if challenge.isUTF8, !credential.user.utf8.allSatisfy({ $0 < 0x80 }) {
+            } else if challenge.parameters["charset"]?.lowercased() == "utf-8",
+                !credential.user.utf8.allSatisfy({ $0 < 0x80 })
+            {
                 // The user name is sent in the notation of RFC 8187 (RFC 7616, section 3.4). A server that does not
                 // announce UTF-8 receives the bytes unchanged.
                 "username*=UTF-8''\(credential.user.percentEncoded)"
@@ -54,15 +56,13 @@ struct DigestSession: Sendable {
             userParameter, "realm=\(challenge.realm.quoted)", "nonce=\(nonce.quoted)", "uri=\(target.quoted)",
             "response=\"\(response)\"",
         ]
-        if let name = challenge.algorithmName { parameters.append("algorithm=\(name)") }
-        if let opaque = challenge.opaque { parameters.append("opaque=\(opaque.quoted)") }
+        if let name = challenge.parameters["algorithm"] { parameters.append("algorithm=\(name)") }
+        if let opaque = challenge.parameters["opaque"] { parameters.append("opaque=\(opaque.quoted)") }
         // The values of `qop` and `nc` must not be quoted (RFC 7616, section 3.4).
         if challenge.hasQuality { parameters.append("qop=auth, nc=\(number), cnonce=\(clientNonce.quoted)") }
         return "Digest " + parameters.joined(separator: ", ")
     }
-}
 
-extension DigestSession: CustomStringConvertible, CustomReflectable {
     var description: String { "Digest for the realm \(challenge.realm.debugDescription)" }
     var customMirror: Mirror { Mirror(self, children: ["realm": challenge.realm]) }
 }
@@ -83,12 +83,8 @@ struct DigestChallenge: Equatable, Sendable {
     let isSession: Bool
     /// Whether the challenge offers the quality of protection `auth`; if false, it names none, as in RFC 2069.
     let hasQuality: Bool
-    private let parameters: [String: String]
+    let parameters: [String: String]
 
-    var opaque: String? { parameters["opaque"] }
-    var algorithmName: String? { parameters["algorithm"] }
-    var hashesUserName: Bool { parameters["userhash"]?.lowercased() == "true" }
-    var isUTF8: Bool { parameters["charset"]?.lowercased() == "utf-8" }
     var isStale: Bool { parameters["stale"]?.lowercased() == "true" }
 
     private static let functions: [String: HashFunction] = [

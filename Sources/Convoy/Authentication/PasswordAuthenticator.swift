@@ -26,22 +26,18 @@ import Foundation
 /// ## Topics
 /// - ``init(user:password:schemes:origins:)``
 /// - ``Schemes``
-public final class PasswordAuthenticator: RequestInterceptor {
+public final class PasswordAuthenticator: RequestInterceptor, CustomStringConvertible, CustomReflectable {
     private let credential: Credential
     private let schemes: Schemes
     private let origins: Set<String>?
     private let makeClientNonce: @Sendable () -> String
     private let spaces = Locked(ProtectionSpaces())
 
-    /// Makes an authenticator for one user.
+    /// Makes an authenticator for one user, by default with Digest or Basic, whichever the server requests.
     ///
-    /// - Parameters:
-    ///   - user: the user name.
-    ///   - password: the password.
-    ///   - schemes: how the password may be sent; by default with Digest or Basic, whichever the server requests.
-    ///   - origins: URLs of the servers that may receive the password: only scheme, host and port are compared. Nil,
-    ///     the default, means the origin of each request as it was given. The mirrors of a download at other origins
-    ///     have to be listed.
+    /// Only servers of the origins may receive the password: scheme, host and port are compared. Nil, the default,
+    /// means the origin of each request as it was given. The mirrors of a download at other origins have to be listed.
+    ///
     /// - Throws: `.invalidRequest` for a colon in the user name when Basic is allowed, control characters in user name
     ///   or password, and an origin that is not an http or https URL.
     public convenience init(
@@ -141,9 +137,23 @@ public final class PasswordAuthenticator: RequestInterceptor {
         else { return nil }
         return origin
     }
-}
 
-extension PasswordAuthenticator: CustomStringConvertible, CustomReflectable {
+    /// The schemes by which a password may be sent.
+    public struct Schemes: OptionSet, Sendable {
+        /// The bits of the options.
+        public let rawValue: Int
+
+        /// Makes a set from the bits of its options.
+        public init(rawValue: Int) { self.rawValue = rawValue }
+
+        /// Basic with every request, and no other scheme: it saves a round trip, but servers get the password unasked.
+        public static let preemptiveBasic = Schemes(rawValue: 1)
+        /// Basic, if a server requests it.
+        public static let basic = Schemes(rawValue: 2)
+        /// Digest, if a server requests it.
+        public static let digest = Schemes(rawValue: 4)
+    }
+
     /// The type and the user, without the password.
     public var description: String { "PasswordAuthenticator for \(credential)" }
     /// Contains only the description, because a reflection would show the password.
@@ -185,26 +195,6 @@ extension URL {
             }
         }
         return origins
-    }
-}
-
-extension PasswordAuthenticator {
-    /// The schemes by which a password may be sent.
-    public struct Schemes: OptionSet, Sendable {
-        /// The bits of the options.
-        public let rawValue: Int
-
-        /// Makes a set from the bits of its options.
-        public init(rawValue: Int) { self.rawValue = rawValue }
-
-        /// Basic with every request, even without a challenge; no other scheme is tried.
-        ///
-        /// The option saves a round trip, but sends the password to servers that have not requested it.
-        public static let preemptiveBasic = Schemes(rawValue: 1)
-        /// Basic, if a server requests it.
-        public static let basic = Schemes(rawValue: 2)
-        /// Digest, if a server requests it.
-        public static let digest = Schemes(rawValue: 4)
     }
 }
 
@@ -319,8 +309,7 @@ struct ProtectionSpaces {
         return isAnswered
     }
 
-    // A request is sent again once if it had no credentials, and once if its credentials were for another realm or had
-    // an expired nonce.
+    // A request is sent again once without credentials, and once if they were for another realm or an expired nonce.
     private func deserves(_ key: Key, _ challenge: DigestChallenge, sent: Sent?, refusals: Int) -> Bool {
         guard let sent else { return refusals == 0 }
         guard sent.realm != key.realm || sent.nonce != challenge.nonce else { return false }
@@ -375,11 +364,9 @@ struct RequestTarget {
     let path: String
 
     init(of url: URL) {
-        // The target is cut from the URL's text, because `URLComponents` would change the spelling of escapes.
-        let text = url.absoluteString
-        let authority = text.range(of: "//")?.upperBound ?? text.startIndex
-        let rest = text[authority...].drop { $0 != "/" && $0 != "?" && $0 != "#" }.prefix { $0 != "#" }
-        self.text = rest.hasPrefix("/") ? String(rest) : "/" + rest
-        path = String(self.text.prefix { $0 != "?" })
+        // `URLComponents` would change the spelling of escapes.
+        let reference = URLReference(url.absoluteString)
+        path = reference.path.isEmpty ? "/" : reference.path
+        text = path + (reference.query.map { "?" + $0 } ?? "")
     }
 }

@@ -24,7 +24,7 @@ import Foundation
 /// - ``path``
 /// - ``expires``
 /// - ``isSecure``
-public struct Cookie: Sendable, Hashable, Codable {
+public struct Cookie: Sendable, Hashable, Codable, CustomStringConvertible, CustomReflectable {
     /// The name; empty for a cookie that has only a value, as RFC 6265bis allows.
     public var name: String
     /// The value as the server wrote it, including quotes and percent signs; descriptions never show it.
@@ -41,10 +41,8 @@ public struct Cookie: Sendable, Hashable, Codable {
     public var isSecure: Bool
     /// Whether the server has requested to hide the cookie from scripts (`HttpOnly`), without effect on requests.
     public var isHTTPOnly: Bool
-    /// The `SameSite` attribute: `Strict`, `Lax` or `None`; nil if it is missing or unknown.
-    ///
-    /// Without effect on sending: a request of this library comes from no site. A jar rejects `None` without
-    /// ``isSecure``, as RFC 6265bis requires.
+    /// The `SameSite` attribute (`Strict`, `Lax` or `None`), nil if missing or unknown, without effect on sending; a
+    /// jar rejects `None` without ``isSecure``, as RFC 6265bis requires.
     public var sameSite: String?
 
     /// Makes a cookie.
@@ -62,9 +60,7 @@ public struct Cookie: Sendable, Hashable, Codable {
         self.isHTTPOnly = isHTTPOnly
         self.sameSite = sameSite
     }
-}
 
-extension Cookie {
     /// As part of a `Cookie` field (RFC 6265bis, section 5.8.3, step 6).
     var pair: String { name.isEmpty ? value : "\(name)=\(value)" }
 
@@ -99,9 +95,7 @@ extension Cookie {
         return !(name.isEmpty && value.isEmpty) && !value.utf8.contains(where: forbidden)
             && !name.utf8.contains { forbidden($0) || $0 == UInt8(ascii: "=") }
     }
-}
 
-extension Cookie: CustomStringConvertible, CustomReflectable {
     /// The cookie in the form of a `Set-Cookie` field, with the value replaced.
     public var description: String {
         var parts = [name.isEmpty ? "<redacted>" : "\(name)=<redacted>"]

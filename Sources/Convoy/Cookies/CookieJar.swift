@@ -11,13 +11,11 @@ import Foundation
 /// ```
 ///
 /// The rules are those of RFC 6265bis, as in browsers. A host sets cookies for itself and the domains above it, but not
-/// for other hosts or public suffixes: top-level domains and about two hundred common suffixes (`co.uk`, `github.io`),
-/// not the complete Public Suffix List. Secure cookies are accepted from and sent to https only, and unlike in browsers
-/// `http://localhost` is not secure. No cookie lives longer than 400 days. Cookies that break a rule are ignored
-/// without an error, as the RFC requires.
+/// for other hosts or public suffixes: top-level domains and about two hundred others (`co.uk`, `github.io`), not the
+/// complete Public Suffix List. Secure cookies are for https only; unlike in browsers `http://localhost` is not secure.
+/// No cookie lives longer than 400 days. Cookies that break a rule are ignored without an error, as the RFC requires.
 ///
-/// To save a jar, encode ``cookies``, in the order of creation and with session cookies (``Cookie/expires`` is nil); to
-/// restore it, pass each cookie to ``set(_:)``.
+/// To save a jar, encode ``cookies``, with those of the session (``Cookie/expires`` is nil); ``set(_:)`` restores each.
 ///
 /// ## Concurrency
 /// Any thread may use a jar. The clock and the predicate of ``remove(where:)`` are called without a lock.
@@ -31,29 +29,22 @@ import Foundation
 /// - ``remove(where:)``
 /// - ``removeAll()``
 /// - ``Limits``
-public final class CookieJar: Sendable {
+public final class CookieJar: Sendable, CustomStringConvertible, CustomReflectable {
     private let state: Locked<CookieStore>
     private let limits: Limits
     private let now: @Sendable () -> Date
 
-    /// Makes an empty jar.
-    ///
-    /// - Parameters:
-    ///   - limits: how much the jar stores.
-    ///   - now: the clock by which cookies expire; called often, on any thread, without a lock.
+    /// Makes an empty jar with a clock by which cookies expire, called often, on any thread, without a lock.
     public init(limits: Limits = Limits(), now: @escaping @Sendable () -> Date = { Date() }) {
         state = Locked(CookieStore(limits: limits))
         self.limits = limits
         self.now = now
     }
 
-    /// The value of the `Cookie` field for a request to a URL, or nil when no cookie matches.
+    /// The value of the `Cookie` field for a URL, which differs after a redirect; nil when no cookie matches.
     ///
-    /// Cookies with longer paths come first; of two with equally long paths, the older one does. The result is nil for
-    /// a URL that is neither http nor https. Call this method for every request and every redirect, because the result
-    /// depends on host, path and scheme.
+    /// Cookies with longer paths come first, then older ones. Nil for a URL that is neither http nor https.
     ///
-    /// - Thread: any.
     /// - Complexity: O(*k* log *k*) for *k* cookies of the host and of the domains above it, not of the jar.
     public func cookieField(for url: URL) -> String? {
         guard let origin = CookieOrigin(url) else { return nil }
@@ -67,20 +58,22 @@ public final class CookieJar: Sendable {
     /// The URL is that of the request that received this response, not the one before a redirect. A cookie replaces an
     /// earlier one of the same name, domain and path; an expired cookie removes it.
     ///
-    /// - Thread: any.
     /// - Complexity: O(*n* + *c* * *k*), amortised, for *n* bytes with *c* cookies and *k* cookies of the domain, over
     ///   http of the site.
     public func store(_ fields: HeaderFields, from url: URL) {
-        let texts = fields.values(of: "Set-Cookie").prefix(SetCookie.maxPerAnswer)
+        // The limit bounds the work that a hostile server can cause.
+        let texts = fields.values(of: "Set-Cookie").prefix(256)
         guard !texts.isEmpty, let origin = CookieOrigin(url) else { return }
         let now = now()
-        let cookies = texts.compactMap { SetCookie($0[...], limits: limits, now: now) }
+        let cookies = texts.compactMap {
+            SetCookie(
+                $0[...], maxCookieBytes: limits.maxCookieBytes, maxAttributeBytes: limits.maxAttributeBytes, now: now)
+        }
         state.withLock { store in for cookie in cookies { store.receive(cookie, from: origin, now: now) } }
     }
 
     /// The cookies in the jar that have not expired, the oldest first.
     ///
-    /// - Thread: any.
     /// - Complexity: O(*n* log *n*) for *n* cookies.
     public var cookies: [Cookie] {
         let now = now()
@@ -89,13 +82,12 @@ public final class CookieJar: Sendable {
 
     /// Stores your own cookie or a saved one, in place of an earlier one of the same name, domain and path.
     ///
-    /// The cookie may be Secure, unlike a cookie from an http response. It must be within the limits and possible to
-    /// send. The jar rejects a name or value with `;` or a control character other than the tab, and a name with `=`.
-    /// It also rejects a cookie that does not meet the conditions of `__Host-` or `__Secure-`, and a public suffix or
-    /// an address that is not ``Cookie/isHostOnly``. An expired cookie removes its predecessor.
+    /// The cookie may be Secure, unlike one from an http response. The jar rejects one beyond the limits, a name or
+    /// value with `;` or a control character other than the tab, a name with `=`, one that does not meet the conditions
+    /// of `__Host-` or `__Secure-`, and a public suffix or an address that is not ``Cookie/isHostOnly``. An expired
+    /// cookie removes its predecessor.
     ///
     /// - Returns: whether the rules allow the cookie; if false, the jar is unchanged.
-    /// - Thread: any.
     /// - Complexity: O(*k*) for *k* cookies of the domain, amortised.
     @discardableResult public func set(_ cookie: Cookie) -> Bool {
         let now = now()
@@ -112,21 +104,9 @@ public final class CookieJar: Sendable {
         state.withLock { store in for cookie in unwanted { store.remove(cookie) } }
     }
 
-    /// Removes all cookies.
-    ///
-    /// - Thread: any.
-    /// - Complexity: O(*n*) for *n* cookies.
+    /// Removes all cookies; O(*n*) for *n* cookies.
     public func removeAll() { state.withLock { $0.removeAll() } }
-}
 
-extension CookieJar: CustomStringConvertible, CustomReflectable {
-    /// The number of cookies, without their contents.
-    public var description: String { "CookieJar(\(cookies.count) cookies)" }
-    /// Contains only the description, because a reflection would show what the lock guards.
-    public var customMirror: Mirror { Mirror(self, children: ["jar": description]) }
-}
-
-extension CookieJar {
     /// How many cookies a jar stores, and how large they may be.
     ///
     /// A cookie that exceeds a size is not stored. A cookie that exceeds a count replaces others. The defaults are
@@ -136,23 +116,19 @@ extension CookieJar {
         public var maxCookieBytes: Int64 = 4_096
         /// The maximum size of an attribute's value, in bytes, above which it is ignored; 1,024 by default.
         public var maxAttributeBytes: Int64 = 1_024
-        /// The maximum number of cookies of one domain; 50 by default.
-        ///
-        /// Beyond that, the least recently used cookie is removed, preferably one without `Secure`.
+        /// The maximum number of cookies of one domain, beyond which the least recently used, preferably one without
+        /// `Secure`, is removed; 50 by default.
         public var maxCookiesPerDomain = 50
-        /// The maximum number of cookies in the jar; 3,000 by default.
-        ///
-        /// Beyond that, expired cookies are removed; if that is not enough, the least recently used tenth too.
+        /// The maximum number of cookies in the jar, beyond which expired ones are removed and, if that is not enough,
+        /// the least recently used tenth; 3,000 by default.
         public var maxCookieCount = 3_000
 
         /// Makes the limits of RFC 6265bis.
         public init() {}
     }
-}
 
-extension SetCookie {
-    init?(_ text: Substring, limits: CookieJar.Limits, now: Date) {
-        self.init(
-            text, maxCookieBytes: limits.maxCookieBytes, maxAttributeBytes: limits.maxAttributeBytes, now: now)
-    }
+    /// The number of cookies, without their contents.
+    public var description: String { "CookieJar(\(cookies.count) cookies)" }
+    /// Contains only the description, because a reflection would show what the lock guards.
+    public var customMirror: Mirror { Mirror(self, children: ["jar": description]) }
 }

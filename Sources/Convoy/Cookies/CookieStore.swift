@@ -128,9 +128,7 @@ struct CookieStore {
         if !entries.isEmpty { domains[domain] = entries }
         if !domains.isEmpty { sites[site] = domains }
     }
-}
 
-extension CookieStore {
     mutating func receive(_ new: SetCookie, from origin: CookieOrigin, now: Date) {
         guard let (domain, isHostOnly) = domain(of: new, from: origin) else { return }
         let path = new.path.flatMap { $0.isEmpty ? nil : $0 } ?? CookiePath.standard(for: origin.path)
@@ -146,8 +144,7 @@ extension CookieStore {
         insert(cookie, now: now)
     }
 
-    // False when a rule forbids the cookie. The rules for Secure cookies over http do not apply, because the cookie
-    // comes from no host.
+    // False when a rule forbids the cookie, which comes from no host, so those for Secure over http do not apply.
     mutating func set(_ cookie: Cookie, now: Date) -> Bool {
         var cookie = cookie
         cookie.domain = CookieDomain.lowercased(cookie.domain, droppingDot: !cookie.isHostOnly)

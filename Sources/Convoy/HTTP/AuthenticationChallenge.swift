@@ -9,9 +9,7 @@ struct AuthenticationChallenge: Equatable, Sendable {
 
     init(scheme: String) { self.scheme = scheme.lowercased() }
 
-    static func all(in fieldValues: [String]) -> [AuthenticationChallenge] {
-        fieldValues.flatMap { read($0) }
-    }
+    static func all(in fieldValues: [String]) -> [AuthenticationChallenge] { fieldValues.flatMap { read($0) } }
 
     static func parameters(in fieldValue: String) -> [String: String] {
         read(fieldValue, into: [AuthenticationChallenge(scheme: "")])[0].parameters
@@ -46,22 +44,7 @@ struct AuthenticationChallenge: Equatable, Sendable {
             }
         }
     }
-}
 
-extension FieldScanner {
-    /// Up to the next comma (RFC 9110, section 11.2); nil for any other text, and the position then does not change.
-    fileprivate mutating func takeToken68() -> String? {
-        let start = position
-        let text = take { $0.isTokenByte || $0 == UInt8(ascii: "/") }
-        let padding = text.isEmpty ? "" : take { $0 == UInt8(ascii: "=") }
-        skip(\.isBlank)
-        if !text.isEmpty, peek == nil || isNext(",") { return text + padding }
-        position = start
-        return nil
-    }
-}
-
-extension AuthenticationChallenge {
     private static let supported: Set = ["basic", "bearer", "digest"]
 
     static func refusal(_ fieldValues: [String], of credentials: String?) -> String {
@@ -98,14 +81,25 @@ extension AuthenticationChallenge {
             ? scheme.prefix(1).uppercased() + scheme.dropFirst() : scheme.uppercased()
     }
 
-    private var place: String {
-        parameters["realm"].map { " for the realm \($0.prefix(100).debugDescription)" } ?? ""
-    }
+    private var place: String { parameters["realm"].map { " for the realm \($0.prefix(100).debugDescription)" } ?? "" }
 
     private var offer: String {
         let needs = ["algorithm", "qop"].compactMap { need in
             parameters[need].map { "the \(need) \($0.prefix(100).debugDescription)" }
         }
         return name + (needs.isEmpty ? "" : " with " + needs.joined(separator: " and ")) + place
+    }
+}
+
+extension FieldScanner {
+    /// Up to the next comma (RFC 9110, section 11.2); nil for any other text, and the position then does not change.
+    fileprivate mutating func takeToken68() -> String? {
+        let start = position
+        let text = take { $0.isTokenByte || $0 == UInt8(ascii: "/") }
+        let padding = text.isEmpty ? "" : take { $0 == UInt8(ascii: "=") }
+        skip(\.isBlank)
+        if !text.isEmpty, peek == nil || isNext(",") { return text + padding }
+        position = start
+        return nil
     }
 }

@@ -54,6 +54,22 @@ struct FieldScanner {
         }
         return nil
     }
+
+    /// Many servers do not quote values with blanks; empty for a malformed value.
+    fileprivate mutating func parameterValue() -> [UInt8] {
+        if isNext("\"") { return quotedString() ?? [] }
+        let value = takeTrimmed(";")
+        // A value with a quote inside is malformed.
+        return value.contains(UInt8(ascii: "\"")) ? [] : Array(value)
+    }
+
+    fileprivate mutating func takeTrimmed(_ ends: String) -> ArraySlice<UInt8> {
+        let start = position
+        skip { !ends.utf8.contains($0) }
+        let taken = bytes[start..<position]
+        guard let last = taken.lastIndex(where: { !$0.isBlank }) else { return [] }
+        return taken[...last].drop(while: \.isBlank)
+    }
 }
 
 /// For values such as `text/plain; charset=utf-8`; unreadable parameters are ignored.
@@ -76,41 +92,42 @@ struct ParameterParser {
     }
 }
 
-extension FieldScanner {
-    /// Many servers do not quote values with blanks; empty for a malformed value.
-    fileprivate mutating func parameterValue() -> [UInt8] {
-        if isNext("\"") { return quotedString() ?? [] }
-        let value = takeTrimmed(";")
-        // A value with a quote inside is malformed.
-        return value.contains(UInt8(ascii: "\"")) ? [] : Array(value)
-    }
-
-    fileprivate mutating func takeTrimmed(_ ends: String) -> ArraySlice<UInt8> {
-        let start = position
-        skip { !ends.utf8.contains($0) }
-        let taken = bytes[start..<position]
-        guard let last = taken.lastIndex(where: { !$0.isBlank }) else { return [] }
-        return taken[...last].drop(while: \.isBlank)
-    }
-}
-
 extension String {
     // Without quotes; nil if it is missing, empty or unreadable. The name is in lower case.
     package func parameter(_ name: String) -> String? {
         let value = ParameterParser(Array(utf8)).values[name] ?? []
         return value.isEmpty ? nil : String(decoding: value, as: UTF8.self)
     }
+
+    var isHTTPToken: Bool { !isEmpty && utf8.allSatisfy(\.isTokenByte) }
+
+    /// Control characters and line ends of a server, a decoder or a caller could move a terminal's cursor.
+    package var oneLine: String { String(UnicodeScalarView(unicodeScalars.map { $0.isControl ? " " : $0 })) }
 }
 
 extension UInt8 {
     var isBlank: Bool { self == 0x20 || self == 0x09 }
+    var isSlash: Bool { self == UInt8(ascii: "/") || self == UInt8(ascii: "\\") }
     var isDigit: Bool { (0x30...0x39).contains(self) }
+    var isASCIILetter: Bool { (0x61...0x7A).contains(self) }
     var lowercasedASCII: UInt8 { (0x41...0x5A).contains(self) ? self | 0x20 : self }
-}
 
-extension String {
-    /// Control characters and line ends of a server, a decoder or a caller could move a terminal's cursor.
-    package var oneLine: String { String(UnicodeScalarView(unicodeScalars.map { $0.isControl ? " " : $0 })) }
+    package var isTokenByte: Bool {
+        switch self {
+        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
+        case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true
+        default: false
+        }
+    }
+
+    var hexadecimalValue: UInt8? {
+        switch self {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
+        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
+        default: nil
+        }
+    }
 }
 
 extension Unicode.Scalar {

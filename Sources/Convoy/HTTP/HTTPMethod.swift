@@ -1,8 +1,7 @@
 // Request methods: RFC 9110, section 9.
 
-/// A request method, compared by its exact, case-sensitive name (RFC 9110, section 9.1).
-///
-/// Any token is a method: `HTTPMethod("PURGE")`. A name that is not a token makes its request invalid.
+/// A request method, compared by its exact, case-sensitive name (RFC 9110, section 9.1): any token, as in
+/// `HTTPMethod("PURGE")`; another name makes its request invalid.
 public struct HTTPMethod: RawRepresentable, ExpressibleByStringLiteral, Hashable, Sendable, CustomStringConvertible {
     /// The method as it is sent.
     public let rawValue: String
@@ -41,18 +40,4 @@ public struct HTTPMethod: RawRepresentable, ExpressibleByStringLiteral, Hashable
     }
 
     var isToken: Bool { rawValue.isHTTPToken }
-}
-
-extension String {
-    var isHTTPToken: Bool { !isEmpty && utf8.allSatisfy(\.isTokenByte) }
-}
-
-extension UInt8 {
-    package var isTokenByte: Bool {
-        switch self {
-        case 0x30...0x39, 0x41...0x5a, 0x61...0x7a: true
-        case 0x21, 0x23...0x27, 0x2a, 0x2b, 0x2d, 0x2e, 0x5e...0x60, 0x7c, 0x7e: true
-        default: false
-        }
-    }
 }

@@ -1,8 +1,6 @@
 // Header fields: RFC 9110, section 5.
 
-/// Header fields in the order they were added.
-///
-/// Names are case-insensitive, and a name may have several values.
+/// Header fields in the order they were added, with case-insensitive names, each with one value or several.
 ///
 /// ```swift
 /// var fields: HeaderFields = ["Accept": "application/json"]
@@ -12,7 +10,7 @@
 ///
 /// The initializers check nothing. A field with CR, LF or NUL, or with a name that is not a token, makes its request
 /// invalid (``Request/defect``).
-public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
+public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral, RandomAccessCollection {
     /// One field line: a name and a value.
     public struct Field: Sendable, Hashable {
         /// The name as given; ``HeaderFields/subscript(_:)->String?`` finds a value by its name without regard to case.
@@ -67,9 +65,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     /// Makes header fields from a literal, in order; a name may occur several times.
     public init(dictionaryLiteral elements: (String, String)...) { self.init(elements) }
 
-    /// The values of a name joined with `", "` (RFC 9110, section 5.3), or nil.
-    ///
-    /// Setting replaces all values of the name; nil removes them.
+    /// The values of a name joined with `", "` (RFC 9110, section 5.3), or nil; setting replaces all of them.
     ///
     /// - Complexity: O(*n*) for *n* fields.
     public subscript(_ name: String) -> String? {
@@ -95,13 +91,7 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         fields.compactMap { $0.name.equalsIgnoringCase(name) ? $0.value : nil }
     }
 
-    /// Appends a field line; earlier values of the name remain.
-    ///
-    /// - Parameters:
-    ///   - name: compared without case, sent as given.
-    ///   - value: sent as given.
-    ///   - isSecret: whether the value is never shown and never follows a redirect to another origin, whatever the
-    ///     name.
+    /// Appends a field line; earlier values of the name remain, and a secret one is never shown (``Field/isSecret``).
     public mutating func add(_ name: String, _ value: String, isSecret: Bool = false) {
         fields.append(Field(name: name, value: value, isMarkedSecret: isSecret))
     }
@@ -132,9 +122,29 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral {
         }
         return nil
     }
-}
 
-extension HeaderFields: RandomAccessCollection {
+    // Trimmed and without empty members. Commas inside quoted strings do not separate members.
+    package func listMembers(of name: String) -> [String] {
+        var members: [String] = []
+        for field in self where field.name.equalsIgnoringCase(name) {
+            let parts = field.value.parts(separator: ",")
+            members = members.isEmpty ? parts : members + parts
+        }
+        return members
+    }
+
+    // Nil when the field is missing or has several different values. Equal values count as one, in separate lines or
+    // joined: URLSession joins lines, and joined values cannot always be separated again.
+    func soleValue(of name: String) -> String? {
+        var sole: String?
+        for value in values(of: name) {
+            let value = value.trimmingBlanks.halfIfDoubled
+            guard sole == nil || sole == value else { return nil }
+            sole = value
+        }
+        return sole
+    }
+
     /// The position of the first field.
     public var startIndex: Int { fields.startIndex }
     /// The position after the last field.
@@ -202,6 +212,35 @@ extension String {
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
         hasher.combine(utf8.count)
     }
+
+    /// The parts of a field value between separators outside quoted strings, trimmed and without empty parts.
+    package func parts(separator: Unicode.Scalar) -> [String] {
+        let separator = UInt8(ascii: separator)
+        // Most lists have one part, which needs no parser.
+        guard utf8.contains(separator) else { return trimmedBlanks.isEmpty ? [] : [trimmingBlanks] }
+        var (isQuoted, isEscaped) = (false, false)
+        let parts = utf8.split { byte in
+            if isEscaped {
+                isEscaped = false
+            } else if byte == UInt8(ascii: "\"") {
+                isQuoted.toggle()
+            } else if byte == UInt8(ascii: "\\") {
+                isEscaped = isQuoted
+            }
+            return byte == separator && !isQuoted
+        }
+        return parts.map { Substring($0).trimmingBlanks }.filter { !$0.isEmpty }
+    }
+
+    /// `a, a` becomes `a`, because URLSession joins two equal fields so; other text is unchanged.
+    fileprivate var halfIfDoubled: String {
+        guard utf8.count >= 4, utf8.count.isMultiple(of: 2) else { return self }
+        let size = utf8.count / 2 - 1
+        let half = utf8.prefix(size)
+        guard utf8.dropFirst(size).prefix(2).elementsEqual(", ".utf8), utf8.dropFirst(size + 2).elementsEqual(half)
+        else { return self }
+        return String(half) ?? self
+    }
 }
 
 extension Optional where Wrapped == String {
@@ -221,67 +260,4 @@ extension StringProtocol where SubSequence == Substring {
     }
 
     package var trimmingBlanks: String { String(trimmedBlanks) }
-}
-
-extension UInt8 {
-    var isASCIILetter: Bool { (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(self) }
-}
-
-extension HeaderFields {
-    // Trimmed and without empty members. Commas inside quoted strings do not separate members.
-    package func listMembers(of name: String) -> [String] {
-        var members: [String] = []
-        for field in self where field.name.equalsIgnoringCase(name) {
-            let parts = field.value.parts(separator: ",")
-            members = members.isEmpty ? parts : members + parts
-        }
-        return members
-    }
-}
-
-extension String {
-    /// The parts of a field value between separators outside quoted strings, trimmed and without empty parts.
-    package func parts(separator: Unicode.Scalar) -> [String] {
-        let separator = UInt8(ascii: separator)
-        // Most lists have one part, which needs no parser.
-        guard utf8.contains(separator) else { return trimmedBlanks.isEmpty ? [] : [trimmingBlanks] }
-        var (isQuoted, isEscaped) = (false, false)
-        let parts = utf8.split { byte in
-            if isEscaped {
-                isEscaped = false
-            } else if byte == UInt8(ascii: "\"") {
-                isQuoted.toggle()
-            } else if byte == UInt8(ascii: "\\") {
-                isEscaped = isQuoted
-            }
-            return byte == separator && !isQuoted
-        }
-        return parts.map { Substring($0).trimmingBlanks }.filter { !$0.isEmpty }
-    }
-}
-
-extension HeaderFields {
-    // Nil when the field is missing or has several different values. Equal values count as one, in separate lines or
-    // joined: URLSession joins lines, and joined values cannot always be separated again.
-    func soleValue(of name: String) -> String? {
-        var sole: String?
-        for value in values(of: name) {
-            let value = value.trimmingBlanks.halfIfDoubled
-            guard sole == nil || sole == value else { return nil }
-            sole = value
-        }
-        return sole
-    }
-}
-
-extension String {
-    /// `a, a` becomes `a`, because URLSession joins two equal fields so; other text is unchanged.
-    fileprivate var halfIfDoubled: String {
-        guard utf8.count >= 4, utf8.count.isMultiple(of: 2) else { return self }
-        let size = utf8.count / 2 - 1
-        let half = utf8.prefix(size)
-        guard utf8.dropFirst(size).prefix(2).elementsEqual(", ".utf8), utf8.dropFirst(size + 2).elementsEqual(half)
-        else { return self }
-        return String(half) ?? self
-    }
 }

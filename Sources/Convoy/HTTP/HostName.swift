@@ -41,8 +41,6 @@ struct HostName {
         return String(url.absoluteString.dropFirst("http://".count).dropLast(".xn--tda/".count))
     }
 
-    // MARK: Addresses
-
     private static func addressOfIPv6(_ text: some StringProtocol) -> String? {
         let zone = text.range(of: "%25").map { text[$0.lowerBound...] }
         var address = in6_addr()

@@ -55,23 +55,3 @@ extension String {
     /// The string with everything but unreserved characters (RFC 3986, section 2.3) percent-encoded in UTF-8.
     package var percentEncoded: String { PercentEscaper.unreserved.escaped(self) }
 }
-
-extension UInt8 {
-    var hexadecimalValue: UInt8? {
-        switch self {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
-        case UInt8(ascii: "a")...UInt8(ascii: "f"): self - UInt8(ascii: "a") + 10
-        case UInt8(ascii: "A")...UInt8(ascii: "F"): self - UInt8(ascii: "A") + 10
-        default: nil
-        }
-    }
-}
-
-enum FormFields {
-    static func encoded(_ items: [URLQueryItem]) -> Data {
-        let pairs = items.map {
-            PercentEscaper.form.escaped($0.name) + "=" + PercentEscaper.form.escaped($0.value ?? "")
-        }
-        return Data(pairs.joined(separator: "&").utf8)
-    }
-}

@@ -132,7 +132,7 @@ package struct SecretWords: Sendable {
 
     /// The letters and digits of a name, in lower case: `api_key` and `apiKey` are the same name.
     private static func bare(_ name: String) -> [UInt8] {
-        name.lowercased().utf8.filter { $0.isASCIILetter || (0x30...0x39).contains($0) }
+        name.lowercased().utf8.filter { $0.isASCIILetter || $0.isDigit }
     }
 }
 

@@ -66,11 +66,6 @@ package struct SetCookie {
         let seconds = digits.reduce(0) { min($0 * 10 + Double($1 - 0x30), longestLife) }
         return isNegative || seconds == 0 ? .distantPast : now + seconds
     }
-}
-
-extension SetCookie {
-    /// Per response; the limit bounds the work that a hostile server can cause.
-    static let maxPerAnswer = 256
 
     // Splits what URLSession has joined with `", "` if a name and `=` follow, which never happens in a date. A value
     // that contains `, b=c` is split by mistake, and a cookie without a name after a comma is not found. O(*n*) for *n*
@@ -95,8 +90,7 @@ extension SetCookie {
     }
 }
 
-// The algorithm of RFC 6265bis. A `DateFormatter` reads fewer spellings and costs more than reading the rest of the
-// cookie.
+// The algorithm of RFC 6265bis. A `DateFormatter` reads fewer spellings, and costs more than the rest of the cookie.
 enum CookieDate {
     static func parse(_ text: Substring) -> Date? {
         var (time, day, month, year): (Int?, Int?, Int?, Int?)

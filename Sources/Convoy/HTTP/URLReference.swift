@@ -70,6 +70,34 @@ struct URLReference {
     }
 
     var url: URL? { URL(string: text, encodingInvalidCharacters: false) }
+
+    // The library, the command and its files all read URLs with this property. Existing escapes stay. Brackets are
+    // encoded, for example in `page[size]=10`, except around an IPv6 address (RFC 3986, section 3.2.2). Nil for a
+    // backslash or a control character before the path, because programs disagree on the host of such a URL.
+    fileprivate var spelled: URLReference? {
+        var spelled = self
+        spelled.query = query.map(PercentEscaper.url.escaped)
+        spelled.fragment = fragment.map(PercentEscaper.url.escaped)
+        let isWeb = scheme.map { ["http", "https"].contains($0.lowercased()) } ?? true
+        guard let authority, isWeb else {
+            spelled.path = PercentEscaper.url.escaped(path)
+            return spelled
+        }
+        spelled.path = PercentEscaper.url.escaped(path.removingDotSegments)
+        guard !authority.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else {
+            return nil
+        }
+        let sign = authority.utf8.lastIndex(of: UInt8(ascii: "@"))
+        let user = sign.map { PercentEscaper.userInfo.escaped(String(authority[..<$0])) + "@" }
+        let place = sign.map { authority[authority.utf8.index(after: $0)...] } ?? authority[...]
+        let bracket = place.utf8.lastIndex(of: UInt8(ascii: "]")) ?? place.startIndex
+        let end = place[bracket...].utf8.firstIndex(of: UInt8(ascii: ":")) ?? place.endIndex
+        // Neither an invalid host is changed, because `URL.origin` rejects it with the reason, nor capital letters.
+        let name = HostName(place[..<end])?.text
+        let isUsual = name == nil || name == place[..<end].lowercased()
+        spelled.authority = (user ?? "") + (isUsual ? String(place[..<end]) : name ?? "") + place[end...]
+        return spelled
+    }
 }
 
 extension String {
@@ -90,10 +118,32 @@ extension String {
         guard let sign = utf8[start..<end].lastIndex(of: UInt8(ascii: "@")) else { return self }
         return String(self[..<start] + self[utf8.index(after: sign)...])
     }
-}
 
-extension UInt8 {
-    fileprivate var isSlash: Bool { self == UInt8(ascii: "/") || self == UInt8(ascii: "\\") }
+    /// RFC 3986, section 5.2.4; other paths than absolute ones are unchanged.
+    var removingDotSegments: String {
+        guard hasPrefix("/"), utf8.contains(UInt8(ascii: ".")) else { return self }
+        var kept: [Substring] = []
+        var endsWithSlash = false
+        for segment in dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
+            endsWithSlash = segment == "." || segment == ".."
+            // At the root, `..` has no effect.
+            if segment == ".." { _ = kept.popLast() }
+            if !endsWithSlash { kept.append(segment) }
+        }
+        if endsWithSlash { kept.append("") }
+        return "/" + kept.joined(separator: "/")
+    }
+
+    // If false, the URL must be parsed. Invalid characters are not checked here, because
+    // `URL(string:encodingInvalidCharacters:)` rejects them.
+    fileprivate var isSpelledAsSent: Bool {
+        var text = self
+        return text.withUTF8 { bytes in
+            guard URL.usualAuthority(bytes) != nil else { return false }
+            for index in 1..<bytes.count where bytes[index] == 0x2E && bytes[index - 1] == 0x2F { return false }
+            return true
+        }
+    }
 }
 
 extension Substring {
@@ -110,23 +160,6 @@ extension Substring {
     }
 }
 
-extension String {
-    /// RFC 3986, section 5.2.4; other paths than absolute ones are unchanged.
-    var removingDotSegments: String {
-        guard hasPrefix("/"), utf8.contains(UInt8(ascii: ".")) else { return self }
-        var kept: [Substring] = []
-        var endsWithSlash = false
-        for segment in dropFirst().split(separator: "/", omittingEmptySubsequences: false) {
-            endsWithSlash = segment == "." || segment == ".."
-            // At the root, `..` has no effect.
-            if segment == ".." { _ = kept.popLast() }
-            if !endsWithSlash { kept.append(segment) }
-        }
-        if endsWithSlash { kept.append("") }
-        return "/" + kept.joined(separator: "/")
-    }
-}
-
 extension URL {
     package struct Defect: Error {
         let url: String
@@ -139,20 +172,20 @@ extension URL {
     /// Scheme, host and port of this absolute URL in canonical spelling, or why no request can go to the URL.
     package var origin: Result<String, Defect> {
         if let usualOrigin { return .success(usualOrigin) }
-        func failure(_ words: String) -> Result<String, Defect> {
-            .failure(Defect(url: redactedString, words: words))
-        }
+        func failure(_ words: String) -> Result<String, Defect> { .failure(Defect(url: redactedString, words: words)) }
         guard let scheme = scheme?.lowercased(), scheme == "http" || scheme == "https" else {
             return failure("is neither http nor https")
         }
         guard let host = host(percentEncoded: true), !host.isEmpty else { return failure("has no host") }
         // Foundation removes brackets around any host, so the text of the URL shows whether there were any.
-        let hasBrackets = URLReference(absoluteString).authority?.contains("[") == true && !host.hasPrefix("[")
+        let authority = URLReference(absoluteString).authority ?? ""
+        let hasBrackets = authority.contains("[") && !host.hasPrefix("[")
         // Transports would decode escapes in an invalid host and send the result in the `Host` field.
         guard let name = HostName(hasBrackets ? "[\(host)]" : host) else {
             return failure("has an invalid host")
         }
         // Some transports read a port out of range as another port. Foundation returns nil for a port beyond `Int`.
+        let hasPortText = authority.last != ":" && authority.last { ":]@".contains($0) } == ":"
         let port = port ?? (hasPortText ? -1 : scheme == "https" ? 443 : 80)
         guard (0...65_535).contains(port) else { return failure("has no valid port") }
         return .success("\(scheme)://\(name.text):\(port)")
@@ -213,18 +246,11 @@ extension URL {
         return (next, true)
     }
 
-    private var hasPortText: Bool {
-        let authority = URLReference(absoluteString).authority ?? ""
-        return authority.last != ":" && authority.last { ":]@".contains($0) } == ":"
-    }
-
     /// Without user name and password, and without values whose names indicate a secret.
     package var redactedString: String { SecretWords.standard.redacted(reference: absoluteString) }
 }
 
-/// A type that can be the URL of a request: `URL` or `String`.
-///
-/// Characters of a string that a URL may not contain are percent-encoded in UTF-8.
+/// A type that can be the URL of a request: `URL`, or `String`, whose other characters are percent-encoded in UTF-8.
 public protocol RequestURL {
     /// The URL; nil when the value is not a valid URL.
     var requestURL: URL? { get }
@@ -251,48 +277,5 @@ extension String: RequestURL {
     package func requestURL(at base: URL) -> URL? {
         guard let reference = requestURL?.relativeString else { return nil }
         return URLReference(reference).resolved(against: URLReference(base.absoluteString)).url
-    }
-}
-
-extension URLReference {
-    // The library, the command and its files all read URLs with this property. Existing escapes stay. Brackets are
-    // encoded, for example in `page[size]=10`, except around an IPv6 address (RFC 3986, section 3.2.2). Nil for a
-    // backslash or a control character before the path, because programs disagree on the host of such a URL.
-    fileprivate var spelled: URLReference? {
-        var spelled = self
-        spelled.query = query.map(PercentEscaper.url.escaped)
-        spelled.fragment = fragment.map(PercentEscaper.url.escaped)
-        let isWeb = scheme.map { ["http", "https"].contains($0.lowercased()) } ?? true
-        guard let authority, isWeb else {
-            spelled.path = PercentEscaper.url.escaped(path)
-            return spelled
-        }
-        spelled.path = PercentEscaper.url.escaped(path.removingDotSegments)
-        guard !authority.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else {
-            return nil
-        }
-        let sign = authority.utf8.lastIndex(of: UInt8(ascii: "@"))
-        let user = sign.map { PercentEscaper.userInfo.escaped(String(authority[..<$0])) + "@" }
-        let place = sign.map { authority[authority.utf8.index(after: $0)...] } ?? authority[...]
-        let bracket = place.utf8.lastIndex(of: UInt8(ascii: "]")) ?? place.startIndex
-        let end = place[bracket...].utf8.firstIndex(of: UInt8(ascii: ":")) ?? place.endIndex
-        // Neither an invalid host is changed, because `URL.origin` rejects it with the reason, nor capital letters.
-        let name = HostName(place[..<end])?.text
-        let isUsual = name == nil || name == place[..<end].lowercased()
-        spelled.authority = (user ?? "") + (isUsual ? String(place[..<end]) : name ?? "") + place[end...]
-        return spelled
-    }
-}
-
-extension String {
-    // If false, the URL must be parsed. Invalid characters are not checked here, because
-    // `URL(string:encodingInvalidCharacters:)` rejects them.
-    fileprivate var isSpelledAsSent: Bool {
-        var text = self
-        return text.withUTF8 { bytes in
-            guard URL.usualAuthority(bytes) != nil else { return false }
-            for index in 1..<bytes.count where bytes[index] == 0x2E && bytes[index - 1] == 0x2F { return false }
-            return true
-        }
     }
 }

@@ -4,9 +4,8 @@ import Foundation
 
 /// A set of requests with one progress, one end and results in input order.
 ///
-/// A batch pulls a request from its source only while the number of its unfinished requests is below a limit. A lazy
-/// sequence of a million requests is therefore never in memory at once. ``RequestManager/cancelAll()`` cancels a batch
-/// as ``cancel()`` does.
+/// A batch pulls a request from its source only while the number of its unfinished requests is below a limit, so a lazy
+/// sequence of a million is never in memory at once. ``RequestManager/cancelAll()`` cancels it too.
 ///
 /// ```swift
 /// let batch = manager.batch(urls.map { Request<Data>.get($0) })
@@ -15,8 +14,7 @@ import Foundation
 /// ```
 ///
 /// ## Concurrency
-/// Use a batch from any thread. It finishes once, after every member's callbacks have returned. Releasing a batch does
-/// not stop it.
+/// Use a batch from any thread. It finishes once, after every member's callbacks have returned, even if it is released.
 ///
 /// ## Topics
 /// - ``results``
@@ -24,15 +22,13 @@ import Foundation
 /// - ``add(_:onResult:)``
 /// - ``operation(named:)``
 /// - ``cancel()``
-public final class Batch<Output: Sendable>: Sendable {
+public final class Batch<Output: Sendable>: Sendable, TypedDependency {
     /// The result of a member.
     public typealias Result = RequestOperation<Output>.Result
 
     /// A request that was added to a batch, whose result `result(of:)` returns.
     public struct Addition: Sendable, Hashable {
-        /// The number of requests added before this one.
-        ///
-        /// In ``Batch/results``, the index of the result is this number plus the number of results of the source.
+        /// The number of requests added before this one; in ``Batch/results``, those of the source come first.
         public let number: Int
     }
 
@@ -40,23 +36,12 @@ public final class Batch<Output: Sendable>: Sendable {
 
     fileprivate init(run: BatchRun) { self.run = run }
 
-    /// The progress, for any number of readers.
-    ///
-    /// Each reader gets the latest value, and the last one when the batch has finished. No reader gets the same value
-    /// twice.
-    public var progress: Broadcast<BatchProgress> { broadcast() }
+    /// The progress, for any number of readers: each gets the latest value, none twice, and always the last.
+    public var progress: Broadcast<BatchProgress> { Broadcast(source: run.watch(), pace: nil) }
 
-    /// The progress at limited intervals.
-    ///
-    /// - Parameter interval: the minimum time between two values of a reader, on
-    ///   ``RequestManager/Configuration/clock``. The last value is not delayed.
+    /// The progress with a minimum interval between a reader's values, by the configured clock, except for the last.
     public func progress(every interval: Duration) -> Broadcast<BatchProgress> {
-        broadcast(BroadcastPace(interval, run.scheduler.clock))
-    }
-
-    private func broadcast(_ pace: BroadcastPace? = nil) -> Broadcast<BatchProgress> {
-        run.watch()
-        return Broadcast(source: run.progress, pace: pace)
+        Broadcast(source: run.watch(), pace: BroadcastPace(interval, run.scheduler.clock))
     }
 
     /// The current progress.
@@ -64,15 +49,11 @@ public final class Batch<Output: Sendable>: Sendable {
     /// - Complexity: O(*n*) for *n* running members; O(1) once ``progress`` has a reader.
     public var currentProgress: BatchProgress { run.currentProgress }
 
-    /// The results, available when the batch has finished.
+    /// The results when the batch has finished: those of the source in its order, then those of added requests.
     ///
-    /// The results of the source come first, in its order. The results of added requests follow, in the order of
-    /// adding.
-    ///
-    /// A request of the source keeps its index when requests are added. An error that the source throws is its last
-    /// result. A cancelled batch includes requests that a collection announced but the batch did not pull, up to
-    /// 4,194,304. If the source announced more, only pulled requests have results. The array is empty when the batch
-    /// was made with `keepsResults: false`. Cancelling the waiting task does not cancel the batch.
+    /// An error that the source throws is its last result. A cancelled batch includes requests that a collection
+    /// announced but the batch did not pull, unless they are more than 4,194,304. The array is empty with
+    /// `keepsResults: false`. Cancelling the waiting task does not cancel the batch.
     public var results: [Result] {
         get async {
             await finished()
@@ -85,9 +66,7 @@ public final class Batch<Output: Sendable>: Sendable {
         }
     }
 
-    /// The result of an added request when the batch has finished; nil when the batch stores no results.
-    ///
-    /// - Parameter addition: the value that ``add(_:onResult:)`` of this batch returned.
+    /// The result of a request that ``add(_:onResult:)`` added, when the batch has finished; nil without results.
     public func result(of addition: Addition) async -> Result? {
         await finished()
         return run.outcome(ofAdded: addition.number).map { RequestOperation<Output>.typed($0) }
@@ -96,10 +75,7 @@ public final class Batch<Output: Sendable>: Sendable {
     /// Waits until the batch has finished.
     public func finished() async { await run.finished() }
 
-    /// Cancels every member and pulls no more requests from the source.
-    ///
-    /// Announced requests that were not pulled fail with `.cancelled` too. A second call, or a call after the batch has
-    /// finished, has no effect.
+    /// Cancels every member, also announced ones, and pulls no more requests; a later call has no effect.
     public func cancel() { run.cancel() }
 
     /// Adds a request while the batch runs.
@@ -121,24 +97,15 @@ public final class Batch<Output: Sendable>: Sendable {
     fileprivate func admit(_ request: Request<Output>) async -> Bool {
         await run.admit(RequestOperation(request, of: run.scheduler, isInternal: true))
     }
-}
 
-extension Batch: TypedDependency {
     /// An operation that finishes with the batch and has its results, for code that depends on a batch.
     ///
-    /// Cancelling the operation cancels the batch. The operation is already started and belongs to no queue. Each call
-    /// makes another operation.
+    /// Cancelling it cancels the batch. It is already started and belongs to no queue. Each call makes another one.
     ///
     /// ```swift
-    /// let tiles = manager.batch(urls.map { Request<Data>.get($0) })
-    /// let report = manager.operation(after: tiles) { results in
-    ///     Request<Void>.post(reportURL, json: count(results))
-    /// }
     /// let done = BlockOperation { print("done") }
-    /// done.addDependency(tiles.operation(named: "tiles"))
+    /// done.addDependency(batch.operation(named: "tiles"))
     /// ```
-    ///
-    /// - Parameter name: the operation's name in messages and logs.
     public func operation(named name: String = "a batch") -> GroupOperation<[Result]> {
         let operation = GroupOperation(named: name, run.scheduler) { _ in
             await withTaskCancellationHandler {
@@ -174,8 +141,6 @@ final class BatchRun: Producer {
         state = Locked(BatchState(announced: announced, keepsResults: keepsResults))
         scheduler.begin(self)
     }
-
-    // MARK: Members
 
     // Returns whether the batch accepts another request, once the number of unfinished members is below its limit
     // (``Scheduler/readAhead``).
@@ -269,8 +234,6 @@ final class BatchRun: Producer {
         for waiter in waiters { waiter.resume() }
     }
 
-    // MARK: The results
-
     func finished() async {
         await withCheckedContinuation { continuation in
             let isFinished = state.withLock { state in
@@ -288,9 +251,6 @@ final class BatchRun: Producer {
         state.withLock { $0.added.outcomes.indices.contains(number) ? $0.added.outcomes[number] : nil }
     }
 
-    // MARK: Progress
-
-    /// Without readers, this property reads the progress of every running member.
     var currentProgress: BatchProgress {
         let unread = state.withLock { $0.unread }
         let transfers = unread.map { ($0.member, $0.operation?.progress ?? TransferProgress()) }
@@ -301,12 +261,13 @@ final class BatchRun: Producer {
         }
     }
 
-    func watch() {
+    func watch() -> BroadcastSource<BatchProgress> {
         let unread = state.withLock { state in
             defer { state.isWatched = true }
             return state.unread
         }
         for one in unread { if let operation = one.operation { watch(one.member, operation) } }
+        return progress
     }
 
     private func watch(_ member: BatchMember, _ operation: AnyRequestOperation) {
@@ -335,7 +296,7 @@ final class BatchRun: Producer {
 
 struct BatchMember: Hashable, Sendable {
     let isAdded: Bool
-    /// The member's number among the requests of the source, or among the added requests.
+    /// Among the requests of the source, or among the added requests.
     let number: Int
     /// The index in ``BatchState/running`` until the member finishes.
     let index: Int
@@ -345,10 +306,7 @@ struct BatchState {
     // A lazy collection may announce more requests than memory can hold. In that case only pulled requests get results.
     private static let mostListed = 1 << 22
 
-    struct Running {
-        let member: BatchMember
-        var operation: AnyRequestOperation?
-    }
+    typealias Running = (member: BatchMember, operation: AnyRequestOperation?)
 
     struct Results {
         private static let stopped = AnyOutcome(
@@ -430,7 +388,7 @@ struct BatchState {
         expect()
         let member = BatchMember(isAdded: isAdded, number: number, index: freeIndices.popLast() ?? running.count)
         if member.index == running.count { running.append(nil) }
-        running[member.index] = Running(member: member)
+        running[member.index] = (member, nil)
         meter.start(member.index)
         return member
     }
@@ -465,7 +423,8 @@ struct BatchState {
         isStopped = true
         if !sourceHasEnded {
             if let announced, announced > source.count, announced <= Self.mostListed {
-                meter.skip(announced - source.count)
+                let skipped = announced - source.count
+                meter.count(skipped, failed: skipped, skipped: skipped)
                 source.count = announced
             }
             endSource()
@@ -477,7 +436,7 @@ struct BatchState {
 
     mutating func endSource(_ error: RequestError? = nil) {
         if let error {
-            meter.finish(nil, isSuccess: false)
+            meter.count(1, failed: 1)
             if keepsResults { source.put(AnyOutcome(error: error), at: source.count) }
             source.count += 1
         }
@@ -514,24 +473,17 @@ public struct BatchProgress: Sendable, Hashable {
     public internal(set) var finishedCount = 0
     /// Members that have finished without success.
     public internal(set) var failedCount = 0
-    /// Members that the source had announced and that were cancelled before the batch pulled them.
-    ///
-    /// Skipped members count as finished and failed, too.
+    /// Members that were cancelled before the batch pulled them; they count as finished and failed, too.
     public internal(set) var skippedCount = 0
     /// The total number of members; nil while the source may still return an unknown number.
     public internal(set) var totalCount: Int?
     /// Body bytes that all members together have sent; see ``download``.
     public internal(set) var upload = ByteProgress()
-    /// Body bytes that all members together have received.
+    /// Body bytes that all members together have received; they never decrease, even when a member's body starts again.
     ///
-    /// The bytes never decrease, even when a member's body starts again. The total adds the announced length of each
-    /// member. A member without an announced length, or a finished member, contributes the bytes it has moved. The
-    /// total therefore grows as members start. The total is nil until a length is known.
+    /// The total, nil until a length is known, grows as members start: it adds their announced lengths or moved bytes.
     public internal(set) var download = ByteProgress()
-    /// The completed fraction, 0 to 1.
-    ///
-    /// Each member counts the same; a running member counts by its bytes in both directions. The fraction never
-    /// decreases.
+    /// The completed fraction, 0 to 1, which never decreases: each member counts the same, a running one by its bytes.
     public internal(set) var fractionCompleted = 0.0
 }
 
@@ -570,24 +522,20 @@ struct BatchMeter {
         measured = (progress.upload.completedBytes, progress.download.completedBytes)
     }
 
-    /// - Parameter index: nil for an error of the source, which counts as a member that never started.
-    mutating func finish(_ index: Int?, isSuccess: Bool) {
-        if let index {
-            runningFraction -= members[index].fraction
-            // The member moves no more bytes, so its total becomes the number of bytes that it has moved.
-            progress.upload.end(&members[index].upload)
-            progress.download.end(&members[index].download)
-            members[index] = Member()
-        }
-        progress.finishedCount += 1
-        if !isSuccess { progress.failedCount += 1 }
-        update()
+    mutating func finish(_ index: Int, isSuccess: Bool) {
+        runningFraction -= members[index].fraction
+        // The member moves no more bytes, so its total becomes the number of bytes that it has moved.
+        progress.upload.end(&members[index].upload)
+        progress.download.end(&members[index].download)
+        members[index] = Member()
+        count(1, failed: isSuccess ? 0 : 1)
     }
 
-    mutating func skip(_ count: Int) {
-        progress.finishedCount += count
-        progress.failedCount += count
-        progress.skippedCount += count
+    /// Members that never started, too: an error of the source, and skipped ones.
+    mutating func count(_ finished: Int, failed: Int, skipped: Int = 0) {
+        progress.finishedCount += finished
+        progress.failedCount += failed
+        progress.skippedCount += skipped
         update()
     }
 
@@ -650,14 +598,12 @@ extension RequestManager {
     /// Runs the requests of an array or another collection as a batch, which starts at once.
     ///
     /// - Parameters:
-    ///   - requests: the requests. The batch pulls them on another thread, while the number of unfinished ones is
-    ///     below a limit.
+    ///   - requests: the requests. The batch pulls them on another thread, while fewer than a limit are unfinished.
     ///   - failFast: whether the first failure cancels all other members.
-    ///   - keepsResults: whether ``Batch/results`` are stored. With false, memory does not grow with the number of
-    ///     requests.
-    ///   - onResult: called once for each pulled request, with its index. The handler runs on the member's own serial
-    ///     executor or where the configuration sends callbacks, and several calls may run at once. The batch finishes
-    ///     after the last call. Requests that are added later have their own handlers, ``Batch/add(_:onResult:)``.
+    ///   - keepsResults: whether ``Batch/results`` are stored; otherwise memory does not grow with their number.
+    ///   - onResult: called once for each pulled request, with its index, on the member's own serial executor or where
+    ///     the configuration sends callbacks, so several calls may run at once. The batch finishes after the last call.
+    ///     Requests that are added later have their own handlers.
     public func batch<Output, Requests: Collection & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
@@ -668,24 +614,11 @@ extension RequestManager {
         }
     }
 
-    /// Runs `count` requests as a batch.
+    /// Runs `count` requests as a batch, lazily even from an actor, and otherwise like a collection.
     ///
-    /// Use this method to run a lazy batch from the main actor or another actor. There, a lazy sequence would capture
-    /// actor-isolated state, so it could not be passed to the batch. A `@Sendable` function captures none.
-    ///
-    /// ```swift
-    /// let batch = manager.batch(count: 1_000_000) { index in
-    ///     Request<Data>.get("https://example.com/tiles/\(index)")
-    /// }
-    /// ```
-    ///
-    /// - Parameters:
-    ///   - count: the number of requests. A number below one means none.
-    ///   - failFast: whether the first failure cancels all other members.
-    ///   - keepsResults: whether ``Batch/results`` are stored.
-    ///   - onResult: called once for each request that became a member of the batch, with the request's index.
-    ///   - makeRequest: makes the request with an index from 0. It is called in one of the library's tasks, in order,
-    ///     at most once for each index. A stopped batch makes at most one more request, and does not send it.
+    /// There, a lazy sequence would capture actor-isolated state, so it could not be passed to the batch. The function
+    /// makes the request with an index from 0, in one of the library's tasks, in order, at most once for each index. A
+    /// stopped batch makes at most one more request, and does not send it.
     public func batch<Output>(
         count: Int, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil,
@@ -696,21 +629,12 @@ extension RequestManager {
             onResult: onResult)
     }
 
-    /// Fetches responses into the manager's cache, even if it contains fresh ones.
-    ///
-    /// The requests have the policy ``CachePolicy/reload``. No body stays in memory. Without a cache, the bodies are
-    /// discarded.
-    ///
-    /// ```swift
-    /// await manager.prefetch(urls.map { .get($0) }).finished()
-    /// ```
+    /// Fetches responses into the manager's cache (``CachePolicy/reload``); without a cache, the bodies are discarded.
     public func prefetch(_ requests: [Request<Data>]) -> Batch<Void> {
         batch(count: requests.count, keepsResults: false) { requests[$0].cachePolicy(.reload).ignoringBody() }
     }
 
-    /// Runs the requests of any lazy sequence as a batch.
-    ///
-    /// The total number of members is known only when the sequence has ended.
+    /// Runs the requests of any lazy sequence as a batch, whose total number is known only when the sequence has ended.
     public func batch<Output, Requests: Sequence & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil
@@ -720,10 +644,8 @@ extension RequestManager {
         }
     }
 
-    /// Runs the requests of an asynchronous sequence as a batch, which starts at once.
-    ///
-    /// If the sequence throws an error, the last result of the source is `.invalidRequest` with this error as
-    /// ``RequestError/underlying``.
+    /// Runs the requests of an asynchronous sequence as a batch, which starts at once; an error of the sequence is the
+    /// last result of the source, as ``RequestError/underlying`` of `.invalidRequest`.
     public func batch<Output, Requests: AsyncSequence & SendableMetatype>(
         pulling requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

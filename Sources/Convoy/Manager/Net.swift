@@ -10,11 +10,9 @@ import Foundation
 /// }
 /// ```
 ///
-/// The type is not called `Network`, because Apple has a module of that name. To set limits, retries and the place of
-/// callbacks, replace ``manager``.
-///
 /// The parameters of GET, HEAD and DELETE go into the query, those of other methods into the body as a form.
-/// Dictionaries become `key[sub]`, an array repeats its key, and keys are sorted.
+/// Dictionaries become `key[sub]`, an array repeats its key, and keys are sorted. To set limits, retries and the place
+/// of callbacks, replace ``manager``. (Apple has a module `Network`.)
 ///
 /// ## Concurrency
 /// Every member may be used from any thread.
@@ -34,9 +32,7 @@ public enum Net {
     private static let standard = RequestManager()
     private static let replacement = Locked<RequestManager?>(nil)
 
-    /// The manager that sends the requests.
-    ///
-    /// It has default settings until you replace it. Requests of a replaced manager continue.
+    /// The manager that sends the requests, standard until you replace it; requests of the old one continue.
     public static var manager: RequestManager {
         get { replacement.withLock { $0 } ?? standard }
         set {
@@ -46,14 +42,11 @@ public enum Net {
         }
     }
 
-    /// Sends a request.
+    /// Sends a request, and calls back once, where the manager does, by default on a thread of the library.
     ///
-    /// - Parameters:
-    ///   - method: the request method.
-    ///   - url: a URL, or a string that is one; relative to the manager's base URL if it has one.
-    ///   - parameters: a dictionary with any nesting, or nil for none; see
-    ///     ``ParameterEncoding/encode(_:)-([String:Any?])``.
-    ///   - callback: called once, in the place of the manager's callbacks: by default on a thread of the library.
+    /// The URL may be relative to the manager's base URL, and the parameters nested
+    /// (``ParameterEncoding/encode(_:)-([String:Any?])``).
+    ///
     /// - Returns: the operation, to cancel the request. You need not retain it.
     @discardableResult
     public static func request(

@@ -2,35 +2,18 @@
 import Foundation
 
 extension RequestManager {
-    /// Makes an operation whose request is built from the response of another operation, once that operation has
-    /// succeeded.
+    /// Makes an operation whose request is built from the response of another operation, once that has succeeded.
     ///
-    /// If the other operation fails or is cancelled, the new operation fails with `.dependencyFailed` without being
-    /// sent. Operations that depend on the new operation fail likewise.
+    /// If the other operation, which you enqueue with any manager, fails or is cancelled, the new operation, and those
+    /// that depend on it, fail with `.dependencyFailed` without being sent. The function runs on the new operation's
+    /// serial executor. An error that it throws becomes `.invalidRequest`.
     ///
-    /// ```swift
-    /// let login = manager.operation(
-    ///     Request<Token>.post(loginURL, json: credentials))
-    /// let me = manager.operation(after: login) {
-    ///     Request<User>.get(meURL).bearer($0.value.token)
-    /// }
-    /// manager.enqueue(login, me)
-    /// ```
-    ///
-    /// Until its request is built, messages and logs call the operation "the link after POST https://…/login". Set the
-    /// operation's `name` for another name.
-    ///
-    /// - Parameters:
-    ///   - dependency: the operation to wait for, a request or a group. It may belong to any manager; you enqueue it.
-    ///   - makeRequest: makes the request. An error that it throws becomes `.invalidRequest`. The function runs on the
-    ///     new operation's serial executor.
+    /// Until its request is built, messages and logs call the operation "the link after POST https://…/login", or by
+    /// its `name`.
     public func operation<Value: Sendable, Output>(
         after dependency: any TypedDependency<Value>,
         _ makeRequest: @escaping @Sendable (Value) throws -> Request<Output>
-    ) -> RequestOperation<Output> {
-        let input = dependency.input
-        return link([input.edge]) { try makeRequest(try input.value()) }
-    }
+    ) -> RequestOperation<Output> { link(dependency.input, make: makeRequest) }
 
     /// Makes an operation whose request is built from the outcome of another operation, success or failure.
     public func operation<Input, Output>(
@@ -40,9 +23,8 @@ extension RequestManager {
         operation(after: dependency.asResult, makeRequest)
     }
 
-    /// Makes an operation whose request is built from the values of several operations of one type.
-    ///
-    /// The new operation starts when all of them have succeeded. The values are in the order of the operations.
+    /// Makes an operation whose request is built from the values of several operations of one type, in their order,
+    /// once all have succeeded.
     public func operation<Value: Sendable, Output>(
         after dependencies: [any TypedDependency<Value>],
         _ makeRequest: @escaping @Sendable ([Value]) throws -> Request<Output>
@@ -51,58 +33,27 @@ extension RequestManager {
         return link(inputs.map(\.edge)) { try makeRequest(try inputs.map { try $0.value() }) }
     }
 
-    /// Makes an operation whose request is built from the values of two operations of any types, once both have
-    /// succeeded.
+    /// Makes an operation whose request is built from the values of two operations, once both have succeeded.
     ///
-    /// Three, four and five operations are supported likewise.
-    ///
-    /// ```swift
-    /// let order = manager.operation(
-    ///     after: me, cart, coupon.optional
-    /// ) { me, cart, coupon in
-    ///     let draft = Draft(me.value, cart.value, coupon?.value)
-    ///     return Request<Order>.post(ordersURL, json: draft)
-    /// }
-    /// ```
-    ///
-    /// - Parameters:
-    ///   - first: the first dependency. It may belong to any manager; you enqueue it. With ``TypedDependency/optional``
-    ///     or ``TypedDependency/asResult`` the link continues when the dependency fails.
-    ///   - second: the second dependency.
-    ///   - makeRequest: makes the request from their values, in that order. An error that it throws becomes
-    ///     `.invalidRequest`.
+    /// Three, four and five operations are supported likewise. With ``TypedDependency/optional`` or
+    /// ``TypedDependency/asResult`` the link continues when a dependency fails. The rest is as for one dependency.
     public func operation<A: Sendable, B: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>,
         make makeRequest: @escaping @Sendable (A, B) throws -> Request<Output>
-    ) -> RequestOperation<Output> {
-        let (a, b) = (first.input, second.input)
-        return link([a.edge, b.edge]) {
-            try makeRequest(try a.value(), try b.value())
-        }
-    }
+    ) -> RequestOperation<Output> { link(first.input, second.input, make: makeRequest) }
 
     /// Makes an operation whose request is built from the values of three operations, once all have succeeded.
     public func operation<A: Sendable, B: Sendable, C: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>, _ third: any TypedDependency<C>,
         make makeRequest: @escaping @Sendable (A, B, C) throws -> Request<Output>
-    ) -> RequestOperation<Output> {
-        let (a, b, c) = (first.input, second.input, third.input)
-        return link([a.edge, b.edge, c.edge]) {
-            try makeRequest(try a.value(), try b.value(), try c.value())
-        }
-    }
+    ) -> RequestOperation<Output> { link(first.input, second.input, third.input, make: makeRequest) }
 
     /// Makes an operation whose request is built from the values of four operations, once all have succeeded.
     public func operation<A: Sendable, B: Sendable, C: Sendable, D: Sendable, Output>(
         after first: any TypedDependency<A>, _ second: any TypedDependency<B>, _ third: any TypedDependency<C>,
         _ fourth: any TypedDependency<D>,
         make makeRequest: @escaping @Sendable (A, B, C, D) throws -> Request<Output>
-    ) -> RequestOperation<Output> {
-        let (a, b, c, d) = (first.input, second.input, third.input, fourth.input)
-        return link([a.edge, b.edge, c.edge, d.edge]) {
-            try makeRequest(try a.value(), try b.value(), try c.value(), try d.value())
-        }
-    }
+    ) -> RequestOperation<Output> { link(first.input, second.input, third.input, fourth.input, make: makeRequest) }
 
     /// Makes an operation whose request is built from the values of five operations, once all have succeeded.
     public func operation<A: Sendable, B: Sendable, C: Sendable, D: Sendable, E: Sendable, Output>(
@@ -110,10 +61,16 @@ extension RequestManager {
         _ fourth: any TypedDependency<D>, _ fifth: any TypedDependency<E>,
         make makeRequest: @escaping @Sendable (A, B, C, D, E) throws -> Request<Output>
     ) -> RequestOperation<Output> {
-        let (a, b, c, d, e) = (first.input, second.input, third.input, fourth.input, fifth.input)
-        return link([a.edge, b.edge, c.edge, d.edge, e.edge]) {
-            try makeRequest(try a.value(), try b.value(), try c.value(), try d.value(), try e.value())
-        }
+        link(first.input, second.input, third.input, fourth.input, fifth.input, make: makeRequest)
+    }
+
+    private func link<each Value: Sendable, Output>(
+        _ inputs: repeat DependencyInput<each Value>,
+        make makeRequest: @escaping @Sendable (repeat each Value) throws -> Request<Output>
+    ) -> RequestOperation<Output> {
+        var edges: [(AnyRequestOperation, DependencyPolicy)] = []
+        for input in repeat each inputs { edges.append(input.edge) }
+        return link(edges) { try makeRequest(repeat try (each inputs).value()) }
     }
 
     private func link<Output>(

@@ -2,7 +2,7 @@
 import Foundation
 
 extension RequestManager {
-    /// The settings of a manager and the defaults of its requests.
+    /// The settings of a manager and the defaults of its requests, over which a request's own setting takes precedence.
     ///
     /// ```swift
     /// let manager = RequestManager(configuration: .init(
@@ -13,8 +13,7 @@ extension RequestManager {
     /// let user = try await manager.send(Request<User>.get("users/1"))
     /// ```
     ///
-    /// A manager uses the value with which it was made; later changes of the value have no effect. A request's own
-    /// setting takes precedence over the default.
+    /// Later changes of the value have no effect on a manager that was made with it.
     ///
     /// ## Topics
     /// - ``baseURL``
@@ -23,10 +22,8 @@ extension RequestManager {
     /// - ``decoder``
     /// - ``retries``
     public struct Configuration: Sendable {
-        /// The maximum number of operations with a slot; 16 by default.
-        ///
-        /// At least 1. A manager gives no more slots than half of the file descriptors that the process may still open
-        /// when the manager is made.
+        /// The maximum number of operations with a slot; 16 by default, at least 1, and no more than half of the file
+        /// descriptors that are free when the manager is made.
         public var maxConcurrentOperationCount: Int
         /// The maximum number of operations with a slot for one host (scheme, name and port); 6 by default.
         ///
@@ -47,49 +44,42 @@ extension RequestManager {
         /// the base itself. A query of the base precedes the query of each relative URL, unless that URL names a host.
         /// A relative URL with a colon in its first segment begins with `./`, as in `./documents:commit`.
         public var baseURL: URL?
-        /// Header fields of every request.
+        /// Header fields of every request that has no field of the same name, nor removes it (``Request/header(_:_:)``
+        /// with nil).
         ///
-        /// A request's own field replaces the field of the same name. ``Request/header(_:_:)`` with nil removes a
-        /// field.
-        ///
-        /// Secret fields (``HeaderFields/Field/isSecret``) are sent to the origin of ``baseURL`` only, and never follow
-        /// a redirect to another origin. Without a base URL they are sent to every host. Use ``BearerAuthenticator``
-        /// for tokens. If a field is invalid, every request fails with `.invalidRequest`.
+        /// Secret fields (``HeaderFields/Field/isSecret``) are sent to the origin of ``baseURL`` only, or without one
+        /// to every host, and never follow a redirect to another origin. Use ``BearerAuthenticator`` for tokens. If a
+        /// field is invalid, every request fails with `.invalidRequest`.
         public var headerFields: HeaderFields
         /// The encoder of JSON bodies without their own encoder; nil, the default, means a plain `JSONEncoder`.
         ///
-        /// The encoder is used from any thread, so do not change it afterwards. It encodes literals and `Sendable`
-        /// values when an operation is made. A value that is not `Sendable` cannot be stored until then, so with an
-        /// encoder here its request fails with `.invalidRequest`. Dictionaries of `any Encodable` and of `Any` are
-        /// always encoded by a plain encoder.
+        /// It is used from any thread, so do not change it afterwards. It encodes literals and `Sendable` values when
+        /// an operation is made. A value that is not `Sendable` cannot be stored until then, so its request fails with
+        /// `.invalidRequest`. Dictionaries of `any Encodable` and of `Any` are always encoded by a plain encoder.
         public var encoder: JSONEncoder?
-        /// The JSON decoder of responses and of error bodies (``Request/failing(with:decoder:)``), for requests without
-        /// their own decoder.
+        /// The JSON decoder of responses and error bodies (``Request/failing(with:decoder:)``) without their own; nil,
+        /// the default, means a plain `JSONDecoder`.
         ///
-        /// Nil, the default, means a plain `JSONDecoder`. The decoder is used from several threads at once, so do not
-        /// change it afterwards.
+        /// It is used from several threads at once, so do not change it afterwards.
         public var decoder: JSONDecoder?
-        /// The maximum time without received data, ``Request/idleTimeout(_:)``; 60 seconds by default.
-        ///
-        /// With zero or less every request fails with `.invalidRequest`. The same applies to the other timeouts.
+        /// The maximum time without received data, ``Request/idleTimeout(_:)``, 60 seconds by default; zero or less, as
+        /// in any timeout, fails every request with `.invalidRequest`.
         public var idleTimeout: Duration
         /// The maximum time of one attempt, ``Request/attemptTimeout(_:)``; nil, the default, means no limit.
         public var attemptTimeout: Duration?
         /// The maximum time of each request including waits and retries, ``Request/deadline(_:)``; nil, the default,
         /// means no limit.
         public var deadline: Duration?
-        /// The maximum size of a body, ``Request/maxBodyBytes(_:)``; nil, the default, means 64 MiB in memory, and no
-        /// limit for other destinations.
+        /// The maximum size of a body, ``Request/maxBodyBytes(_:)``; nil, the default, limits only memory, to 64 MiB.
         public var maxBodyBytes: Int64?
         /// The accepted status codes, ``Request/acceptableStatusCodes(_:)``; 200 to 299 by default.
         public var acceptableStatusCodes: StatusCheck
         package var keepsUnknownCodings = false
-        /// Whether URLSession waits for a network, on Apple platforms; false by default.
+        /// Whether URLSession waits for a network (its `waitsForConnectivity`), on Apple platforms; false by default.
         ///
-        /// This is `waitsForConnectivity` of `URLSessionConfiguration`. A waiting request keeps its slot. Its deadline
-        /// still ends it. On Linux, and with a transport that is no ``URLSessionTransport``, every request fails with
-        /// `.invalidRequest` before anything is sent. Use ``retries`` there. The code for Apple platforms is
-        /// type-checked but was never run.
+        /// A waiting request keeps its slot and its deadline. On Linux, and with a transport that is no
+        /// ``URLSessionTransport``, every request fails with `.invalidRequest` before anything is sent; use ``retries``
+        /// there. The code for Apple platforms is type-checked but was never run.
         public var waitsForConnectivity: Bool
         /// How redirects are followed: up to 20 by default, never from https to http.
         public var redirects: RedirectPolicy
@@ -98,8 +88,7 @@ extension RequestManager {
         /// The limit for the retries of all requests together; see ``RetryBudget``.
         public var retryBudget: RetryBudget
 
-        /// Learns the maximum number of concurrent requests for each host, in place of ``maxConcurrentPerHost``; nil,
-        /// the default, disables it.
+        /// Learns the limit of each host, in place of ``maxConcurrentPerHost``; nil, the default, disables it.
         public var hostLimits: AdaptiveLimits?
         /// When to stop sending to a host that keeps failing; nil, the default, means never.
         public var breaker: BreakerPolicy?
@@ -114,32 +103,26 @@ extension RequestManager {
         public var interceptors: [any RequestInterceptor]
         /// The cookie storage; nil, the default, treats cookies like any other header field.
         public var cookies: CookieJar?
-        /// The response cache, for example `HTTPCache` of `ConvoyCache`.
-        ///
-        /// Nil, the default, sends every request. A request that gets its response from the cache needs no slot and
-        /// does not count against any rate limit.
+        /// The response cache, for example `HTTPCache` of `ConvoyCache`, whose responses need no slot and count against
+        /// no rate limit; nil by default.
         public var cache: (any ResponseCache)?
 
         /// The transport that sends the requests.
         public var transport: TransportChoice
-        /// Where callbacks run by default.
-        ///
-        /// Nil, the default, runs them in order for each operation, on shared threads. ``Delivery/inPlace`` is the
-        /// cheapest choice for callbacks that do not block.
+        /// Where callbacks run by default; nil runs them on shared threads, in order for each operation, and
+        /// ``Delivery/inPlace`` is the cheapest choice for callbacks that do not block.
         public var callbacks: Delivery?
         /// Monitors, which receive all events.
         public var monitors: [any EventMonitor]
-        /// The clock for back-off, deadlines, host back-offs and rate limits; the system's by default.
-        ///
-        /// Tests use `VirtualClock` of `ConvoyTesting` here. A transport measures its own timeouts.
+        /// The clock for back-off, deadlines, host back-offs and rate limits, not for a transport's own timeouts; the
+        /// system's by default, in tests `VirtualClock` of `ConvoyTesting`.
         public var clock: any RequestClock
 
-        /// The random factor of back-off, from 0 to 1.
+        /// The random factor of back-off, from 0 to 1: the wait is this fraction of its upper limit (``RetryPolicy``).
         ///
-        /// The back-off before a retry or a reconnection is this fraction of its upper limit (``RetryPolicy``). Tests
-        /// use a constant, which makes waits exact. With `{ 1 }` the waits of ``RetryPolicy/standard`` are half a
-        /// second, one second and two. With `{ 0 }` a retry waits only for a `Retry-After`. Values outside 0 to 1 are
-        /// clamped; NaN counts as 0.
+        /// Tests use a constant, which makes waits exact: with `{ 1 }` those of ``RetryPolicy/standard`` are half a
+        /// second, one second and two, with `{ 0 }` a retry waits only for a `Retry-After`. Other values are clamped;
+        /// NaN counts as 0.
         ///
         /// - Thread: any; called once for each wait, without a lock.
         public var jitter: @Sendable () -> Double

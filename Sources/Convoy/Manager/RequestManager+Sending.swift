@@ -12,18 +12,16 @@ extension RequestManager {
         RequestOperation(request, of: scheduler, isInternal: true)
     }
 
-    /// Enqueues operations.
+    /// Enqueues operations, each of which runs when its dependencies have finished and it has a slot.
     ///
-    /// Each operation runs when its dependencies have finished and it has a slot. The manager must have made the
-    /// operation; any other fails with `.invalidRequest`, unless its own manager has it. An operation that was enqueued
-    /// or started before is ignored. Do not enqueue an operation that you added to a queue with `addOperation` and that
-    /// has not started. After ``shutDown()`` each operation fails with `.managerShutDown`.
+    /// The manager must have made the operation; any other fails with `.invalidRequest`, unless its own manager has it.
+    /// An operation that was enqueued or started before is ignored. Do not enqueue one that waits in a queue to which
+    /// you added it with `addOperation`. After ``shutDown()`` each operation fails with `.managerShutDown`.
     ///
-    /// A finished operation is not sent again and keeps its outcome; the returned error says so. Monitors receive
-    /// ``EventMonitor/operation(_:wasRefused:)``. Use ``RequestOperation/copy()`` to send its request again.
+    /// A finished operation is not sent again and keeps its outcome, as the returned error and
+    /// ``EventMonitor/operation(_:wasRefused:)`` say. ``RequestOperation/copy()`` sends its request again.
     ///
-    /// - Returns: an error with the code `.invalidRequest` for each operation that has finished or that this manager has
-    ///   not made, in their order.
+    /// - Returns: an `.invalidRequest` error for each operation, in order, that has finished or is of another manager.
     /// - Complexity: O(1) amortised each.
     @discardableResult
     public func enqueue(_ operations: AnyRequestOperation...) -> [RequestError] { enqueue(contentsOf: operations) }
@@ -32,16 +30,10 @@ extension RequestManager {
     @discardableResult
     public func enqueue<Operations: Sequence>(contentsOf operations: Operations) -> [RequestError]
     where Operations.Element: AnyRequestOperation {
-        var errors: [RequestError] = []
-        for operation in operations {
-            if let error = scheduler.enqueue(operation) { errors.append(error) }
-        }
-        return errors
+        operations.compactMap { scheduler.enqueue($0) }
     }
 
-    /// Makes and enqueues an operation.
-    ///
-    /// - Returns: the operation, to cancel or observe it, or to let other operations depend on it.
+    /// Makes, enqueues and returns an operation, to cancel or observe it, or to let other operations depend on it.
     @discardableResult
     public func enqueue<Output>(
         _ request: Request<Output>,
@@ -52,9 +44,7 @@ extension RequestManager {
         return operation
     }
 
-    /// Sends a request and waits for its response.
-    ///
-    /// Cancelling the task cancels the operation. A task that was already cancelled sends nothing.
+    /// Sends a request and waits for its response; cancelling the task cancels it, or sends nothing if that came first.
     ///
     /// - Throws: the error with which the request failed.
     @discardableResult
@@ -77,9 +67,7 @@ extension RequestManager {
         return chunks
     }
 
-    /// Downloads to a file, as ``Request/saved(to:verifying:existing:permissions:)`` describes.
-    ///
-    /// - Returns: the operation, enqueued.
+    /// Downloads to a file (``Request/saved(to:verifying:existing:permissions:)``) with an enqueued operation.
     @discardableResult
     public func download(
         _ request: Request<Data>, to file: URL, verifying digest: FileDigest? = nil,
@@ -89,8 +77,6 @@ extension RequestManager {
     }
 
     /// Downloads a URL with GET, as ``download(_:to:verifying:existing:)-(Request<Data>,_,_,_)`` does.
-    ///
-    /// - Returns: the operation, enqueued.
     @discardableResult
     public func download(
         _ url: some RequestURL, to file: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .overwrite

@@ -28,19 +28,16 @@ import Foundation
 /// - ``cancelAll(where:)``
 /// - ``why(_:)``
 public final class RequestManager: Sendable {
-    /// The queue on which the operations run.
+    /// The queue on which the operations run, which you may configure; its own limit applies in addition.
     ///
-    /// You may configure the queue. Its own limit applies in addition to the manager's.
+    /// Your own queue receives every operation at once, starts it when it is ready, and the operation then waits for a
+    /// slot. The manager's own queue receives a request when the request has a slot, so its `operations` and
+    /// `operationCount` include only those; the manager's ``operations`` includes all. That queue's methods to wait for
+    /// or cancel all operations, its suspension and its barriers also include requests that wait for a slot, and those
+    /// of ``send(_:)`` and of batches, which callers cannot reference and which may start outside that queue.
     ///
-    /// Your own queue receives every operation at once. It starts an operation when the operation is ready, and the
-    /// operation then waits for a slot. The manager's own queue receives a request when the request has a slot. Its
-    /// `operations` and `operationCount` include only requests with a slot; the manager's ``operations`` includes all.
-    /// The queue's methods to wait for or cancel all operations, its suspension and its barriers also include requests
-    /// that wait for a slot. They include the requests of ``send(_:)`` and of batches too, which callers cannot
-    /// reference and which may start outside that queue.
-    ///
-    /// If this queue is suspended when the manager is released, its operations wait until the queue is resumed. But if
-    /// a manager with its own queue is itself suspended then, its operations are cancelled.
+    /// If this queue is suspended when the manager is released, its operations wait until the queue is resumed, unless
+    /// a manager with its own queue is itself suspended, which cancels them.
     public let queue: OperationQueue
     /// The configuration with which the manager was made.
     public let configuration: Configuration
@@ -94,12 +91,9 @@ public final class RequestManager: Sendable {
         isSuspended = false
     }
 
-    // MARK: Settings and actions for all requests
-
-    /// The maximum number of operations with a slot.
+    /// The maximum number of operations with a slot; a change takes effect at once, and running operations continue.
     ///
-    /// At first it is at most half of the file descriptors that are free when the manager is made; a new value has no
-    /// such limit. A change takes effect at once. Running operations continue.
+    /// At first it is at most half of the file descriptors that are free; a new value has no such limit.
     public var maxConcurrentOperationCount: Int {
         get { scheduler.schedule.withLock { $0.limit } }
         set {
@@ -109,13 +103,11 @@ public final class RequestManager: Sendable {
         }
     }
 
-    /// The body bytes that all transfers together may receive per second; nil means no limit.
+    /// The body bytes that all transfers together may receive per second; nil, or zero or less, means no limit.
     ///
     /// See ``Configuration/maxBytesPerSecond``. A change takes effect at once, also for transfers paused by the old
-    /// limit. Zero or less means no limit.
-    ///
-    /// If the transport cannot pause, every request that starts after the change fails. Running transfers continue
-    /// without a limit.
+    /// limit. If the transport cannot pause, every request that starts afterwards fails, and running transfers have no
+    /// limit.
     ///
     /// - Thread: any.
     /// - Complexity: O(*n* log *n*) for *n* paused transfers.
@@ -124,10 +116,8 @@ public final class RequestManager: Sendable {
         set { scheduler.rateLimit.bytesPerSecond = newValue }
     }
 
-    /// Whether the manager is suspended.
-    ///
-    /// A suspended manager starts no operations. Running attempts continue, but a redirect or a retry waits.
-    /// Cancellation is still reported at once.
+    /// Whether the manager is suspended: it starts no operations, but reports cancellation at once, and running
+    /// attempts continue, though not with a redirect or a retry.
     public var isSuspended: Bool {
         get { scheduler.schedule.withLock { $0.isSuspended } }
         set {
@@ -150,27 +140,21 @@ public final class RequestManager: Sendable {
     /// - Complexity: O(*n*) for *n* operations.
     public func cancelAll() { scheduler.cancelAll() }
 
-    /// Cancels the operations that a predicate selects.
-    ///
-    /// Batches continue with their next requests. An event stream that waits to reconnect is cancelled if the predicate
-    /// selects its last operation.
+    /// Cancels the operations that a predicate selects, and an event stream that waits to reconnect by its last
+    /// operation; batches continue with their next requests.
     ///
     /// - Parameter isMeant: called on the thread that calls this method, with no lock held.
     public func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
         scheduler.cancelAll { isMeant($0.handedOut()) }
     }
 
-    /// Cancels the operations with a tag.
-    ///
-    /// Batches continue with their next requests. An event stream that waits to reconnect is cancelled if its request
-    /// has the tag.
+    /// Cancels the operations with a tag, as ``cancelAll(where:)`` does.
     public func cancelAll(tagged tag: String) { scheduler.cancelAll { $0.tags.contains(tag) } }
 
-    /// Waits until every operation has finished, every callback has returned, and monitors have received all events
-    /// until then.
+    /// Waits until every operation has finished, every callback has returned, and monitors have received all events.
     ///
-    /// Returns early when the task is cancelled. With a suspended queue this may take forever. Cancelling does not
-    /// finish operations that the queue already contains, because the queue must start them first.
+    /// Returns early when the task is cancelled. With a suspended queue this may take forever: operations that the
+    /// queue already contains do not finish by a cancellation, because the queue must start them first.
     public func drain() async {
         await scheduler.drain()
         guard !scheduler.monitors.isEmpty, !Task.isCancelled else { return }
@@ -179,9 +163,7 @@ public final class RequestManager: Sendable {
         }
     }
 
-    /// Cancels everything that `cancelAll()` cancels, and rejects later operations.
-    ///
-    /// Operations that are enqueued later fail with `.managerShutDown`. A second call has no effect.
+    /// Cancels everything that `cancelAll()` cancels, and rejects later operations with `.managerShutDown`.
     public func shutDown() { scheduler.shutDown() }
 
     /// A text that says why an operation has not finished: the reason of its wait, or its current work.

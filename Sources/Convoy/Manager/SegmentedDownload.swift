@@ -293,7 +293,7 @@ extension SegmentedDownload: Producer {
             if !core.policies.omittedTransportFields.contains("accept-encoding") {
                 core.headerFields["Accept-Encoding"] = "identity"
             }
-            (core.policies.acceptableStatusCodes, core.policies.acceptableContentTypes) = (.successful, .any)
+            (core.policies.acceptableStatusCodes, core.policies.acceptableContentTypes) = (.successful, nil)
             // The body limit of one byte avoids reading a response that has the complete file.
             (core.destination, core.policies.bodyLimit) = (.memory, 1)
             do throws(RequestError) {

@@ -1,10 +1,9 @@
 // A record of each attempt, for the response and the error.
 import Foundation
 
-/// One attempt of a request (``Response/attempts``): when it began, why it ended, and which step followed.
-///
-/// A redirect, a retry and the request after an authentication challenge each count as an attempt.
-public struct AttemptRecord: Sendable, Hashable {
+/// One attempt of a request (``Response/attempts``), also a redirect, a retry or the request after an authentication
+/// challenge: when it began, why it ended, and which step followed.
+public struct AttemptRecord: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     /// The step that followed an attempt.
     public enum Next: Sendable, Hashable {
         /// No step: the result of the attempt is the outcome of the operation.
@@ -74,9 +73,7 @@ public struct AttemptRecord: Sendable, Hashable {
     public var statusCode: Int? { response?.statusCode }
     /// Whether the response came from the cache, so that no request was sent.
     public var isFromCache: Bool { metrics?.cache?.isHit == true }
-}
 
-extension AttemptRecord: CustomStringConvertible, CustomReflectable {
     /// One line without credentials: the result, the duration, and the next step.
     public var description: String {
         let what = statusCode.map(String.init) ?? failure?.description ?? "no response"
@@ -108,10 +105,8 @@ extension [AttemptRecord] {
     var redirects: [URL] { compactMap { if case .redirect(let url) = $0.next { url } else { nil } } }
 }
 
-/// The durations of one attempt, and its connection.
-///
-/// Each duration counts from the start of the attempt's transfer. For a reused connection, ``nameLookup``,
-/// ``connect`` and ``secureConnect`` are zero. Only libcurl measures: responses of URLSession have no metrics.
+/// The durations of one attempt, from the start of its transfer, and its connection; only libcurl measures them, and of
+/// a reused connection ``nameLookup``, ``connect`` and ``secureConnect`` are zero.
 public struct TransferMetrics: Sendable, Hashable {
     /// The time until the host name was resolved.
     public var nameLookup = Duration.zero
@@ -127,9 +122,8 @@ public struct TransferMetrics: Sendable, Hashable {
     public var isReusedConnection = false
     /// The HTTP version of the response: `1.0`, `1.1`, `2` or `3`.
     public var httpVersion = ""
-    /// The TLS version of a new connection, `1.2` or `1.3`.
-    ///
-    /// For display only. Empty without TLS, for a reused connection, and if libcurl does not report the version.
+    /// The TLS version of a new connection, `1.2` or `1.3`, for display; empty without TLS, for a reused connection,
+    /// and if libcurl does not report it.
     public var tlsVersion = ""
     /// The TLS library's name of the cipher suite; empty if ``tlsVersion`` is empty.
     public var tlsCipher = ""

@@ -3,11 +3,11 @@ import Foundation
 
 /// How a request uses the cache of its manager, with the cache modes of the Fetch standard.
 ///
-/// Without a cache only ``onlyCache`` has an effect: the request fails with `.invalidRequest`.
-///
 /// ```swift
 /// let request = Request<Data>.get(url).cachePolicy(.revalidate)
 /// ```
+///
+/// Without a cache only ``onlyCache`` has an effect: the request fails with `.invalidRequest`.
 public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     /// A fresh stored response is used, a stale one is validated, and without one the request is sent (`default`).
     case standard
@@ -17,8 +17,7 @@ public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     case revalidate
     /// A stored response is used whatever its age. If none is stored, the request is sent (`force-cache`).
     case preferCache
-    /// A stored response is used whatever its age. If none is stored, the status is 504, and no request is sent
-    /// (`only-if-cached`).
+    /// A stored response of any age is used; without one the status is 504, and nothing is sent (`only-if-cached`).
     case onlyCache
     /// Stored responses are ignored, and the new response is not stored (`no-store`).
     case noStore

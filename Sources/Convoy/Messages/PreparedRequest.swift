@@ -1,11 +1,10 @@
 // A checked and resolved request, as a transport sends it.
 import Foundation
 
-/// A request as it is sent: checked, with an absolute URL.
+/// A request as it is sent, checked and with an absolute URL, as transports, interceptors and a ``Response`` have it.
 ///
-/// Transports receive it, interceptors may change it, and a ``Response`` contains it. A changed request is checked
-/// again before it is sent. Its description never shows a secret.
-public struct PreparedRequest: Sendable, Hashable {
+/// A changed request is checked again before it is sent. Its description never shows a secret.
+public struct PreparedRequest: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     struct Options: Sendable, Hashable {
         var idleTimeout: Duration
         var attemptTimeout: Duration?
@@ -129,9 +128,7 @@ public struct PreparedRequest: Sendable, Hashable {
     static func refusal(_ reason: String, _ summary: RequestSummary) -> RequestError {
         RequestError(.invalidRequest, "nothing was sent: \(reason)", summary: summary)
     }
-}
 
-extension PreparedRequest {
     // The method must be idempotent, or the request must have a non-empty key by which the server recognises a
     // repetition (draft-ietf-httpapi-idempotency-key-header). Retries check the original and the adapted request; the
     // transport checks when the server has closed a reused connection.
@@ -141,16 +138,7 @@ extension PreparedRequest {
                 field.name.equalsIgnoringCase("Idempotency-Key") && !["", "\"\""].contains(field.value.trimmingBlanks)
             }
     }
-}
 
-extension PreparedRequest: CustomStringConvertible, CustomReflectable {
-    /// Method and URL, without credentials.
-    public var description: String { summary.description }
-    /// A mirror of the description only, because a reflection of the properties would show credentials.
-    public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
-}
-
-extension PreparedRequest {
     // If the response then has a coding, it belongs to the file and is not removed. True if `Accept-Encoding` accepts
     // only `identity`, or the caller omits it, and for a `Range` without it: a part of a coded body cannot be decoded.
     package var asksForIdentity: Bool {
@@ -177,10 +165,17 @@ extension PreparedRequest {
         }
         return names
     }
+
+    var summary: RequestSummary { RequestSummary(method: method, url: url) }
+
+    /// Method and URL, without credentials.
+    public var description: String { summary.description }
+    /// A mirror of the description only, because a reflection of the properties would show credentials.
+    public var customMirror: Mirror { Mirror(self, children: ["request": description]) }
 }
 
 /// Without credentials; the text is made only when it is read.
-struct RequestSummary: Sendable, CustomStringConvertible {
+struct RequestSummary: Sendable, CustomStringConvertible, CustomReflectable {
     private enum Content {
         case text(String)
         case request(HTTPMethod, URL?)
@@ -209,12 +204,6 @@ struct RequestSummary: Sendable, CustomStringConvertible {
             "\(method.rawValue.debugDescription.dropFirst().dropLast()) \(url?.redactedString ?? "(no URL)")".oneLine
         }
     }
-}
 
-extension RequestSummary: CustomReflectable {
     var customMirror: Mirror { Mirror(self, children: ["request": description]) }
-}
-
-extension PreparedRequest {
-    var summary: RequestSummary { RequestSummary(method: method, url: url) }
 }

@@ -3,9 +3,7 @@
 // Symbols/RequestError.Code.md). They also require a test that produces the code.
 
 extension RequestError {
-    /// A kind of failure.
-    ///
-    /// New codes may be added, so keep a `default` in each switch.
+    /// A kind of failure; new ones may be added, so keep a `default` in each switch.
     public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
         /// The code's name, stable across versions.
         public let rawValue: String
@@ -25,94 +23,62 @@ extension RequestError {
 
         // MARK: The caller
 
-        /// The caller cancelled the operation.
-        ///
-        /// Retry: no, the caller intended the cancellation.
+        /// The caller cancelled the operation; it is never sent again.
         public static let cancelled = Code("cancelled", 100, [.final, .local])
-        /// A page names an earlier page as its next page, so that ``ResponsePages`` would never finish.
-        ///
-        /// Cause: the server, or the function that makes the next request. Retry: no.
+        /// A page of ``ResponsePages`` names an earlier page as its next one, by a fault of the server or of the
+        /// function that makes the request; a retry does not help.
         public static let pageRepeated = Code("pageRepeated", 206)
-        /// A dependency failed or was cancelled; nothing was sent.
-        ///
-        /// Retry: after the dependency has succeeded.
+        /// A dependency failed or was cancelled, and nothing was sent; a retry helps after it has succeeded.
         public static let dependencyFailed = Code("dependencyFailed", 400, .final)
-        /// A dependency would have closed a cycle.
-        ///
-        /// The message names the cycle. Cause: the program. Retry: no.
+        /// A dependency would have closed a cycle, which the message names: a fault of the program.
         public static let dependencyCycle = Code("dependencyCycle", 401, .final)
-        /// The request cannot be sent as it was built.
-        ///
-        /// The message says why. Cause: the program. Retry: no.
+        /// The request cannot be sent as it was built, for the reason in the message: a fault of the program.
         public static let invalidRequest = Code("invalidRequest", 403, .final)
-        /// An interceptor failed.
-        ///
-        /// ``RequestError/underlying`` is the error that it threw. Cause: the interceptor. Retry: depends on the error.
+        /// An interceptor threw ``RequestError/underlying``; whether a retry helps depends on that error.
         public static let interceptorFailed = Code("interceptorFailed", 402, .mendable)
-        /// The function of a group threw an error other than a ``RequestError`` or a `CancellationError`.
-        ///
-        /// ``RequestError/underlying`` is that error. Cause: the caller's code. Retry: depends on the error.
+        /// The function of a group threw ``RequestError/underlying``, neither a ``RequestError`` nor a
+        /// `CancellationError`; whether a retry helps depends on it.
         public static let groupFailed = Code("groupFailed", 405, .final)
-        /// The manager had been shut down.
-        ///
-        /// Cause: the program. Retry: with another manager.
+        /// The program had shut down the manager; another manager can send the request.
         public static let managerShutDown = Code("managerShutDown", 404, .final)
 
         // MARK: Time
 
-        /// A timeout passed: the idle timeout, the attempt timeout, or the timeout of `startAndWait`.
-        ///
-        /// The code also applies if the speed was below the minimum. Cause: the server or the network. Retry: yes.
+        /// The idle timeout, the attempt timeout or the timeout of `startAndWait` passed, or the speed was below the
+        /// minimum, because of the server or the network; a retry may help.
         public static let timedOut = Code("timedOut", 101, [.retryable, .failureOfHost, .otherServerHelps])
-        /// The deadline of the operation passed.
-        ///
-        /// Cause: the server or the network. Retry: no, the time is used up.
+        /// The deadline of the operation passed, because of the server or the network; it leaves no time for a retry.
         public static let deadlineExceeded = Code("deadlineExceeded", 106, [.final, .mendable])
 
         // MARK: The network
 
-        /// No connection could be made: refused, unreachable, name not found, or not in time.
-        ///
-        /// Cause: the server or the network. Retry: yes.
+        /// No connection could be made (refused, unreachable, name not found, or not in time), because of the server or
+        /// the network; a retry may help.
         public static let connectionFailed = Code(
             "connectionFailed", 102, [.retryable, .failureOfHost, .otherServerHelps])
-        /// The connection was lost, before the response or during it.
-        ///
-        /// Cause: the network. Retry: yes.
+        /// The connection was lost, before the response or during it, because of the network; a retry may help.
         public static let connectionLost = Code(
             "connectionLost", 103, [.retryable, .failureOfHost, .headCounts, .otherServerHelps])
-        /// The server could not be trusted or did not support TLS.
-        ///
-        /// Retry: no, the next attempt would fail too.
+        /// The server could not be trusted or did not support TLS, so a retry would fail too.
         public static let tlsFailed = Code("tlsFailed", 104, [.final, .otherServerHelps, .mendable])
-        /// The proxy could not be reached, or rejected the request.
-        ///
-        /// It does not matter whether the options or the environment name the proxy. A 407 has this code, unless the
-        /// request accepts that status. Cause: the proxy or its settings. Retry: depends on the error.
+        /// The proxy, of the options or of the environment, could not be reached, or rejected the request: also a 407,
+        /// unless the request accepts that status; whether a retry helps depends on the error.
         public static let proxyFailed = Code("proxyFailed", 107, [.mendable, .otherServerHelps])
-        /// The transport does not support the request, or failed internally.
-        ///
-        /// Retry: no.
+        /// The transport does not support the request, or failed internally; a retry does not help.
         public static let transportFailed = Code("transportFailed", 108)
 
         // MARK: The server
 
-        /// The response breaks the rules of HTTP, or cannot be used.
-        ///
-        /// For example, its framing is invalid, its content coding is not supported, or it is a range that was not
-        /// requested. Cause: the server. Retry: seldom helps.
+        /// The response breaks the rules of HTTP, or cannot be used: for example its framing, a content coding that is
+        /// not supported, or a range that was not requested; a retry seldom helps.
         public static let badResponse = Code("badResponse", 105, [.headCounts, .otherServerHelps])
-        /// The status code failed the request's check.
-        ///
-        /// Cause: the server, or a wrong request. Retry: depends on the status.
+        /// The status code failed the request's check: server or request; the status decides about a retry.
         public static let unacceptableStatus = Code("unacceptableStatus", 200, .otherServerHelps)
-        /// The content type failed the request's check, ``Request/acceptableContentTypes(_:)``.
-        ///
-        /// Cause: the server, or a system that responds in its place. Retry: no.
+        /// The content type failed the request's check, ``Request/acceptableContentTypes(_:)``, perhaps of a system
+        /// that responds in the server's place; a retry does not help.
         public static let unacceptableContentType = Code("unacceptableContentType", 201)
-        /// There were more redirects than ``RedirectPolicy/maxCount`` allows.
-        ///
-        /// ``RequestError/attempts`` lists them. Cause: the server. Retry: no.
+        /// The server redirected more often than ``RedirectPolicy/maxCount`` allows, as ``RequestError/attempts``
+        /// lists; a retry does not help.
         public static let tooManyRedirects = Code("tooManyRedirects", 202, [.final, .otherServerHelps])
         /// The redirect is not followed.
         ///
@@ -120,48 +86,34 @@ extension RequestError {
         /// without ``RedirectPolicy/allowsInsecure``; or ``RedirectPolicy/onRedirect`` rejected it. With
         /// ``RedirectPolicy/never`` the redirect itself is the response. Cause: the server. Retry: no.
         public static let redirectRefused = Code("redirectRefused", 203, [.final, .otherServerHelps])
-        /// The body was received but could not be decoded.
-        ///
-        /// ``RequestError/body`` contains the received bytes. Retry: no.
+        /// The received body, ``RequestError/body``, could not be decoded; a retry does not help.
         public static let decodingFailed = Code("decodingFailed", 204, .final)
-        /// The body is larger than ``Request/maxBodyBytes(_:)`` allows.
-        ///
-        /// Retry: no, except with a larger limit.
+        /// The body is larger than ``Request/maxBodyBytes(_:)`` allows; a retry needs a larger limit.
         public static let bodyTooLarge = Code("bodyTooLarge", 205, .final)
-        /// The received bytes are not the file: the digest or the length differs.
-        ///
-        /// None of the received bytes are kept. Cause: the server, a proxy in between, or a wrong digest. Retry: it may
-        /// help, preferably from another server.
+        /// The digest or the length of the received bytes, which are not kept, differs from the file's, by a fault of
+        /// the server, a proxy or the given digest; a retry may help, preferably from another server.
         public static let integrityFailed = Code("integrityFailed", 304, .otherServerHelps)
 
         // MARK: Files and bodies
 
-        /// The file or stream could not be written, for example because of a missing directory or permission.
-        ///
-        /// Retry: no.
+        /// The file or stream could not be written, as without its directory or permission; a retry does not help.
         public static let destinationUnwritable = Code("destinationUnwritable", 300, .local)
-        /// The disk has no room for the file.
-        ///
-        /// The received part stays on the disk if the download can be resumed. Retry: when there is room.
+        /// The disk has no room for the file; a part that can be resumed stays there until a retry with room.
         public static let diskFull = Code("diskFull", 301, [.final, .local, .mendable])
-        /// The file exists and must not be replaced; see ``Request/saved(to:verifying:existing:permissions:)``.
-        ///
-        /// Cause: the caller; see ``ExistingFile``. Retry: no.
+        /// The file exists and must not be replaced: the caller chose that ``ExistingFile``.
         public static let destinationExists = Code("destinationExists", 302, .final)
-        /// Another download to the same file is running, in this process or another.
-        ///
-        /// Retry: when the other download has finished.
+        /// Another download to the same file is running, in this process or another; a retry helps afterwards.
         public static let destinationInUse = Code("destinationInUse", 303, [.final, .mendable])
-        /// The body of the request does not match its declaration.
+        /// The body of the request does not match its declaration, so the server has not received a complete body.
         ///
         /// A file is missing, cannot be read, or changed its size while it was sent, or a stream or sequence failed or
-        /// had another length. The server has not received a complete body. Cause: the caller. Retry: no.
+        /// had another length. A retry does not help.
         public static let bodyUnreadable = Code("bodyUnreadable", 305)
-        /// The body must be sent again, but can be read only once.
+        /// The body must be sent again, but its stream or sequence can be read only once.
         ///
-        /// A stream or sequence that cannot be repeated is needed again after a redirect or a lost connection, after a
-        /// suspension on a transport that starts over, and by a second operation. The code also applies if a response
-        /// began again after the caller had read some of its chunks. Retry: by the caller, with a new body.
+        /// This happens after a redirect or a lost connection, after a suspension on a transport that starts over, and
+        /// for a second operation. The code also applies if a response began again after the caller had read some of
+        /// its chunks. The caller can send the request with a new body.
         public static let bodyNotReplayable = Code("bodyNotReplayable", 306, .final)
 
         // MARK: All

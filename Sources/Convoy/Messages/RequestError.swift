@@ -26,7 +26,7 @@ import Foundation
 /// - ``refusal(as:)``
 /// - ``attempts``
 /// - ``isRetryable``
-public struct RequestError: Error, Sendable {
+public struct RequestError: Error, Sendable, CustomStringConvertible, LocalizedError, CustomNSError {
     private struct Parts {
         let code: Code
         var message: String
@@ -41,16 +41,8 @@ public struct RequestError: Error, Sendable {
     // One word, so that a `Result` occupies one or two words, however large the error is.
     private var parts: CopyOnWrite<Parts>
 
-    /// Makes an error, for your own transports and decoders.
-    ///
-    /// - Parameters:
-    ///   - code: the kind of failure.
-    ///   - message: what was tried, what happened and, if that helps, what to do; without secrets.
-    ///   - request: the redacted description of the request. If the text is empty, the operation sets it.
-    ///   - response: the response, if one arrived.
-    ///   - body: the raw body of the response, if it is available.
-    ///   - underlying: the error that caused this one.
-    ///   - isRetryable: whether sending the same request again can help; by default the code decides.
+    /// Makes an error, for your own transports and decoders, with a message without secrets; an empty `request` is set
+    /// by the operation, and by default the code decides whether sending it again can help.
     public init(
         _ code: Code, _ message: String, request: String = "", response: ResponseHead? = nil, body: Data? = nil,
         underlying: (any Error)? = nil, isRetryable: Bool? = nil
@@ -78,13 +70,10 @@ public struct RequestError: Error, Sendable {
     public var request: String { parts.value.summary.description }
     /// The response, if one arrived before the failure.
     public var response: ResponseHead? { parts.value.response }
-    /// The raw body of a response that could not be decoded, or the beginning of an unacceptable response.
-    ///
-    /// The beginning has up to 64 KiB, or up to the body limit with ``Request/failing(with:decoder:)``.
+    /// The raw body of a response that could not be decoded, or the first 64 KiB of an unacceptable response; with
+    /// ``Request/failing(with:decoder:)`` all of it, up to the body limit.
     public var body: Data? { parts.value.body }
-    /// The error of the transport, the decoder or the file system that caused this error.
-    ///
-    /// For an unacceptable status it may be the server's decoded error; see ``refusal(as:)``.
+    /// The error of the transport, the decoder or the file system behind this one, or the server's (``refusal(as:)``).
     public var underlying: (any Error)? { parts.value.underlying }
     /// Whether sending the same request again can help.
     public var isRetryable: Bool { parts.value.isRetryable }
@@ -100,15 +89,11 @@ public struct RequestError: Error, Sendable {
         if self.attempts.isEmpty, !attempts.isEmpty { error.parts.value.attempts = attempts }
         return error
     }
-}
 
-extension RequestError {
-    /// The server's decoded error, as defined by ``Request/failing(with:decoder:)``.
+    /// The server's decoded error (``Request/failing(with:decoder:)``), or that of a failed dependency.
     ///
-    /// If an operation failed because of a dependency, the result is the dependency's error.
-    ///
-    /// - Returns: nil unless the code is `.unacceptableStatus` or `.dependencyFailed`. Also nil for a body that could
-    ///   not be decoded, and for an error that is not a `Failure`.
+    /// - Returns: nil unless the code is `.unacceptableStatus` or `.dependencyFailed`, for a body that could not be
+    ///   decoded, and for an error that is not a `Failure`.
     public func refusal<Failure: Error>(as type: Failure.Type) -> Failure? {
         switch code {
         case .unacceptableStatus: underlying as? Failure
@@ -129,19 +114,7 @@ extension RequestError {
         error.parts.value.message += "; \(note)"
         return error
     }
-}
 
-extension RequestError: CustomStringConvertible, LocalizedError {
-    /// One line: the code, the request and the message.
-    public var description: String {
-        (request.isEmpty ? "\(code): \(message)" : "\(code): \(request): \(message)").oneLine
-    }
-
-    /// The same text as `description`, for Foundation.
-    public var errorDescription: String? { description }
-}
-
-extension RequestError {
     var lacksDescriptors: Bool { (underlying as? POSIXError).map { Self.shortages.contains($0.code) } ?? false }
 
     private static let shortages: [POSIXErrorCode] = [.EMFILE, .ENFILE]
@@ -168,15 +141,19 @@ extension RequestError {
         }
         return nil
     }
-}
 
-extension RequestError: CustomNSError {
+    /// One line: the code, the request and the message.
+    public var description: String {
+        (request.isEmpty ? "\(code): \(message)" : "\(code): \(request): \(message)").oneLine
+    }
+
+    /// The same text as `description`, for Foundation.
+    public var errorDescription: String? { description }
+
     /// The domain of these errors as an `NSError`.
     public static var errorDomain: String { "Convoy.RequestError" }
 
-    /// The code of the `NSError`, which is stable across versions; 1 for your own codes.
-    ///
-    /// <doc:Failures> has the table.
+    /// The code of the `NSError`, stable across versions, from the table in <doc:Failures>; 1 for your own codes.
     public var errorCode: Int { code.number }
 
     /// The description, the underlying error, and the status code of a response as `HTTPStatusCode`.
@@ -189,10 +166,8 @@ extension RequestError: CustomNSError {
 }
 
 #if canImport(CLibcurl)
-    /// libcurl's error code and text.
-    ///
-    /// The ``RequestError/underlying`` error of a failure that libcurl reported without an error number of the system;
-    /// with one, that is a `POSIXError`.
+    /// libcurl's error code and text: the ``RequestError/underlying`` error of a failure that libcurl reported without
+    /// an error number of the system, which would be a `POSIXError`.
     public struct CurlError: Error, Sendable, Hashable {
         /// libcurl's error code, a `CURLcode`.
         public let code: Int

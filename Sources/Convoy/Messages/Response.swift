@@ -2,7 +2,7 @@
 import Foundation
 
 /// Status code and header fields of a response.
-public struct ResponseHead: Sendable, Hashable {
+public struct ResponseHead: Sendable, Hashable, CustomReflectable {
     private struct Parts: Sendable, Hashable {
         var statusCode: Int
         var headerFields: HeaderFields
@@ -60,9 +60,26 @@ public struct ResponseHead: Sendable, Hashable {
     func hasBody(for method: HTTPMethod) -> Bool {
         method != .head && statusCode != 204 && statusCode != 304 && !isInformational
     }
-}
 
-extension ResponseHead: CustomReflectable {
+    /// The URL of the first link with a relation, resolved against ``url``; nil if there is none, or no URL.
+    ///
+    /// - Parameter relation: its type in any case, for example `next`; a link with an `anchor` is for another resource.
+    public func link(_ relation: String) -> URL? { link(relation, from: nil) }
+
+    func link(_ relation: String, from base: URL?) -> URL? {
+        // Resolving long links is slow, and real links are shorter.
+        guard let reference = linkReference(relation), reference.utf8.count <= 16 << 10 else { return nil }
+        let base = url ?? base
+        // An empty reference is the resource itself (RFC 3986, section 4.4).
+        if reference.isEmpty { return base }
+        return base.map { reference.requestURL(at: $0) } ?? reference.requestURL
+    }
+
+    func linkReference(_ relation: String) -> String? {
+        let relation = relation.lowercased()
+        return headerFields.links.first { $0.relations.contains(relation) && $0.parameters["anchor"] == nil }?.reference
+    }
+
     /// The properties that a description shows, without the user name and password of the URL.
     public var customMirror: Mirror {
         let children: KeyValuePairs<String, Any> = [
@@ -189,31 +206,6 @@ public struct Timings: Sendable, Hashable {
     public var waited: Duration? { queued.flatMap { queued in started.map { $0 - queued } } }
     /// The time from the start to the outcome.
     public var executed: Duration? { started.flatMap { started in finished.map { $0 - started } } }
-}
-
-extension ResponseHead {
-    /// The maximum length of a link in bytes, because resolving long links is slow and real links are shorter.
-    private static var maxLinkBytes: Int { 16 << 10 }
-
-    /// The URL of the link with a relation; nil if the response has no such link, or if the link is not a URL.
-    ///
-    /// The first such link, resolved against ``url``; one with an `anchor`, for another resource, does not count.
-    ///
-    /// - Parameter relation: the relation type, for example `next`, in upper or lower case.
-    public func link(_ relation: String) -> URL? { link(relation, from: nil) }
-
-    func link(_ relation: String, from base: URL?) -> URL? {
-        guard let reference = linkReference(relation), reference.utf8.count <= Self.maxLinkBytes else { return nil }
-        let base = url ?? base
-        // An empty reference is the resource itself (RFC 3986, section 4.4).
-        if reference.isEmpty { return base }
-        return base.map { reference.requestURL(at: $0) } ?? reference.requestURL
-    }
-
-    func linkReference(_ relation: String) -> String? {
-        let relation = relation.lowercased()
-        return headerFields.links.first { $0.relations.contains(relation) && $0.parameters["anchor"] == nil }?.reference
-    }
 }
 
 package enum ReasonPhrase {

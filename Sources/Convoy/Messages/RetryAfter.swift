@@ -7,7 +7,7 @@ extension ResponseHead {
     // clocks does not matter (RFC 9110, section 6.6.1); without one, with `now`.
     func retryAfter(now: Date) -> Duration? {
         guard let value = headerFields.soleValue(of: "Retry-After") else { return nil }
-        if !value.isEmpty, value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
+        if !value.isEmpty, value.utf8.allSatisfy(\.isDigit) {
             // A number too large for `Int64` is also above the limit of one year.
             return .seconds(min(Int64(value) ?? .max, Self.longestRetryAfter))
         }

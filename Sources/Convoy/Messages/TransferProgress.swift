@@ -22,8 +22,8 @@ public struct ByteProgress: Sendable, Hashable {
 
     /// The speed over the last few seconds, a moving average; bytes from three seconds ago count about a third.
     ///
-    /// Nil at first, after a restart, and where it is not measured: it is for the handlers of
-    /// ``AnyRequestOperation/onProgress(on:every:_:)-(Delivery?,_,_)`` and for ``Batch/progress``.
+    /// Nil at first, after a restart, and where it is not measured: only the handlers of
+    /// ``AnyRequestOperation/onProgress(on:every:_:)-(Delivery?,_,_)`` and ``Batch/progress`` have it.
     public internal(set) var bytesPerSecond: Int64? {
         get { knownRate < 0 ? nil : knownRate }
         set { knownRate = newValue ?? -1 }
@@ -33,12 +33,18 @@ public struct ByteProgress: Sendable, Hashable {
     public var fractionCompleted: Double? {
         totalBytes.map { total in total > 0 ? min(1, Double(completedBytes) / Double(total)) : 1 }
     }
+
+    mutating func measure(with meter: inout RateMeter, at moment: ContinuousClock.Instant) {
+        guard completedBytes > 0 else { return }
+        meter.note(completedBytes, at: moment)
+        bytesPerSecond = meter.bytesPerSecond.flatMap { Int64(exactly: $0.rounded()) }
+    }
 }
 
 /// The bytes that one request has transferred so far, in each direction.
 ///
-/// If a body starts again, with a retry or on a platform that restarts a resumed transfer, its count restarts from
-/// zero. The count of a resumed download continues.
+/// If a body starts again, after a retry or a resumption that starts over, its count restarts from zero. The count of a
+/// resumed download continues.
 ///
 /// ```swift
 /// operation.onProgress(on: .main, every: .milliseconds(100)) { progress in
@@ -54,10 +60,8 @@ public struct ByteProgress: Sendable, Hashable {
 public struct TransferProgress: Sendable, Hashable {
     /// The body of the request; its total is nil without a body, and for a body of unknown length.
     public internal(set) var upload: ByteProgress
-    /// The body of the response, after content decoding if the transport decodes.
-    ///
-    /// For a resumed download the count includes the existing part. The total is nil until the head of the response
-    /// has arrived, and if the head declares no length.
+    /// The body of the response, after content decoding if the transport decodes, including the existing part of a
+    /// resumed download; its total is nil until a head has declared a length.
     public internal(set) var download: ByteProgress
     /// The bytes of the download that an earlier attempt, or an earlier run of the program, had received.
     public internal(set) var resumedBytes: Int64
@@ -69,13 +73,5 @@ public struct TransferProgress: Sendable, Hashable {
         self.upload = upload
         self.download = download
         self.resumedBytes = resumedBytes
-    }
-}
-
-extension ByteProgress {
-    mutating func measure(with meter: inout RateMeter, at moment: ContinuousClock.Instant) {
-        guard completedBytes > 0 else { return }
-        meter.note(completedBytes, at: moment)
-        bytesPerSecond = meter.bytesPerSecond.flatMap { Int64(exactly: $0.rounded()) }
     }
 }

@@ -47,16 +47,12 @@ enum Validator: Hashable, Codable, Sendable {
     // A redirect may lead to another resource next time (RFC 9110, section 8.8.1). A hash, because a URL may contain a
     // secret. With an entity tag the signature in the query is ignored, because servers sign links anew each time.
     func source(_ url: URL) -> String {
-        guard var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
-            return FileDigest.ofBytes(Data(url.absoluteString.utf8)).hexadecimal
-        }
-        if case .entityTag = self { components.percentEncodedQuery = components.percentEncodedQuery?.withoutSignature }
-        components.user = nil
-        components.password = nil
-        components.fragment = nil
-        components.scheme = url.scheme?.lowercased()
-        if components.percentEncodedPath.isEmpty { components.percentEncodedPath = "/" }
-        return FileDigest.ofBytes(Data((components.string ?? url.absoluteString).utf8)).hexadecimal
+        var reference = URLReference(url.absoluteString)
+        if case .entityTag = self { reference.query = reference.query?.withoutSignature }
+        reference.dropUserInfo()
+        (reference.scheme, reference.fragment) = (reference.scheme?.lowercased(), nil)
+        if reference.path.isEmpty { reference.path = "/" }
+        return FileDigest.ofBytes(Data(reference.text.utf8)).hexadecimal
     }
 
     // A weak entity tag differs from every strong one. Ranges are combined only if all have the same strong validator

@@ -2,32 +2,30 @@
 import Foundation
 
 extension PreparedRequest {
-    /// The request as a `curl` command for a POSIX shell.
+    /// The request as a `curl` command for a POSIX shell, which sends the same bytes as ``CurlTransport``.
     ///
-    /// The command sends the same request as ``CurlTransport``. Method, target, header fields and body are the same
-    /// bytes, including the fields that the transport adds. URLSession would add other fields. Whatever the values
-    /// contain, the shell runs only `curl`, `printf`, `cat` and `test`. The command uses `printf` for values with
-    /// control characters, and for a body that is not plain text or has several parts. The command uses `cat` and
-    /// `test` for the files of a body with several parts, such as a ``MultipartForm``. The command is one line, unless
-    /// the name of a body's file ends in a line feed.
+    /// Method, target, header fields and body are the same, including the fields that the transport adds. Whatever the
+    /// values contain, the shell runs only `curl`, and `printf` for values with control characters and for a body that
+    /// is not plain text or has several parts, whose files `cat` and `test` read. The command is one line, unless the
+    /// name of a body's file ends in a line feed.
     ///
-    /// A body from a stream, or a body of more than 16 KiB in memory, is not included. The command reads it from a file
-    /// called `<replace this by a file with the body, …>`. The command fails in the shell until you replace that name.
-    /// A body from a file is read from that file, into curl's memory.
+    /// A body from a stream, or of more than 16 KiB in memory, is not included: the command reads a file called
+    /// `<replace this by a file with the body, …>`, and fails in the shell until you replace that name. A body from a
+    /// file is read from that file, into curl's memory.
     ///
-    /// ```swift
-    /// print(operation.request?.cURLCommand() ?? "")
-    /// // curl -H 'Authorization: <redacted>' … 'https://example.com/users/1'
-    /// ```
-    ///
-    /// - Parameter revealingSecrets: whether to show the values of secret fields (``HeaderFields/Field/isSecret``)
-    ///   and the URL's user name and password. By default `<redacted>` replaces them, and URLs in other fields lose
-    ///   their secrets. The path, the query and the body are shown unchanged, so do not put secrets there.
+    /// - Parameter revealingSecrets: whether to show the values of secret fields (``HeaderFields/Field/isSecret``) and
+    ///   the URL's user name and password, instead of `<redacted>`, and the secrets of URLs in other fields. The path,
+    ///   the query and the body are always shown, so do not put secrets there.
     /// - Complexity: O(*n*) for *n* bytes of header fields and of body shown.
     public func cURLCommand(revealingSecrets: Bool = false) -> String {
         let body = CURLBody(self)
         var words: [String] = []
-        let target = revealingSecrets ? url.absoluteString : url.replacingUserInfo(by: "<redacted>")
+        var reference = URLReference(url.absoluteString)
+        if !revealingSecrets, reference.authority?.contains("@") == true {
+            reference.dropUserInfo()
+            reference.authority = "<redacted>@\(reference.authority ?? "")"
+        }
+        let target = reference.text
         // Without these options, curl would expand brackets and braces as patterns and remove dot segments.
         if target.contains(where: { "[]{}".contains($0) }) { words.append("--globoff") }
         if target.contains("/.") || target.lowercased().contains("%2e") { words.append("--path-as-is") }
@@ -67,27 +65,14 @@ extension PreparedRequest {
 extension Request {
     /// The request as a command for `curl`; see ``PreparedRequest/cURLCommand(revealingSecrets:)``.
     ///
-    /// The command does not contain values that a manager adds, such as an interceptor's token or a cookie.
-    /// ``AttemptRecord/request`` has the request as sent.
+    /// The values that a manager adds, such as an interceptor's token or a cookie, are only in
+    /// ``AttemptRecord/request``.
     ///
-    /// - Parameters:
-    ///   - baseURL: the base of a relative URL.
-    ///   - revealingSecrets: whether to show secrets; by default they are replaced by `<redacted>`.
     /// - Throws: `.invalidRequest` for a request that cannot be sent, with the reason; `.bodyUnreadable`.
     public func cURLCommand(
         relativeTo baseURL: URL? = nil, revealingSecrets: Bool = false
     ) throws(RequestError) -> String {
         try PreparedRequest(core, baseURL: baseURL).cURLCommand(revealingSecrets: revealingSecrets)
-    }
-}
-
-extension URL {
-    fileprivate func replacingUserInfo(by placeholder: String) -> String {
-        var reference = URLReference(absoluteString)
-        guard reference.authority?.contains("@") == true else { return absoluteString }
-        reference.dropUserInfo()
-        reference.authority = "\(placeholder)@\(reference.authority ?? "")"
-        return reference.text
     }
 }
 

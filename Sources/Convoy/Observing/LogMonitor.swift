@@ -48,10 +48,7 @@ public struct LogMonitor: EventMonitor {
     /// Makes a monitor that writes to the system's log on Apple platforms (subsystem `convoy`), elsewhere to standard
     /// error with a time in each line.
     ///
-    /// Lines that cannot be written are dropped, so a closed standard error fails no request. A full pipe whose reader
-    /// does not read blocks the monitors.
-    ///
-    /// - Parameter minimumLevel: less important lines are omitted; `.info` by default.
+    /// Lines that cannot be written are dropped. A full pipe whose reader does not read blocks the monitors.
     public init(minimumLevel: Level = .info) {
         #if canImport(os)
             let logger = Logger(subsystem: "convoy", category: "requests")
@@ -66,11 +63,7 @@ public struct LogMonitor: EventMonitor {
         #endif
     }
 
-    /// Makes a monitor that passes its lines to a function.
-    ///
-    /// - Parameters:
-    ///   - minimumLevel: less important lines are omitted; `.info` by default.
-    ///   - write: receives a line, without a line feed. Runs on the manager's queue for monitors.
+    /// Makes a monitor that passes its lines, without line feeds, to a function on the manager's queue for monitors.
     public init(minimumLevel: Level = .info, write: @escaping @Sendable (_ level: Level, _ line: String) -> Void) {
         self.minimumLevel = minimumLevel
         self.write = write
@@ -133,9 +126,7 @@ extension AnyRequestOperation {
 }
 
 extension Duration {
-    fileprivate var shortText: String {
-        self < .seconds(10) ? "\(Int((seconds * 1_000).rounded())) ms" : words
-    }
+    fileprivate var shortText: String { self < .seconds(10) ? "\(Int((seconds * 1_000).rounded())) ms" : words }
 }
 
 #if canImport(os)

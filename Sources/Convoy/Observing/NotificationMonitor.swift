@@ -1,12 +1,10 @@
 // Events of operations as notifications.
 import Foundation
 
-/// Posts a notification when an operation starts, finishes, is suspended or resumed, with the operation as its
-/// object.
+/// Posts a notification when an operation, its object, starts, finishes, is suspended or resumed, as AFNetworking does.
 ///
-/// AFNetworking posts similar notifications. A manager without this monitor posts none. Requests that share a transfer
-/// (``Request/coalesced()``) post only their end. The transfer is an operation of its own, which posts its start and
-/// its end.
+/// Requests that share a transfer (``Request/coalesced()``) post only their end. The transfer is an operation of its
+/// own, which posts its start and its end.
 ///
 /// ```swift
 /// let manager = RequestManager(
@@ -17,8 +15,8 @@ import Foundation
 /// ```
 ///
 /// ## Concurrency
-/// Notifications are posted on the manager's queue for monitors, in order and without a lock. An observer without its
-/// own queue runs on the queue for monitors. A slow observer delays other monitors, but no request.
+/// Notifications are posted on the manager's queue for monitors, in order and without a lock; an observer without its
+/// own queue runs there. A slow observer delays other monitors, but no request.
 ///
 /// ## Topics
 /// - ``init(center:)``
@@ -30,9 +28,7 @@ public struct NotificationMonitor: EventMonitor, @unchecked Sendable {
     /// Makes a monitor that posts to a notification center.
     public init(center: NotificationCenter = .default) { self.center = center }
 
-    /// The key of the ``RequestError`` in the `userInfo` of `Notification.Name.requestOperationDidFinish`.
-    ///
-    /// Absent after a success.
+    /// The key of the ``RequestError`` in the `userInfo` of `requestOperationDidFinish`; absent after a success.
     public static let errorKey = "ConvoyRequestError"
 
     /// Posts the notification of the event, if the event has one.
@@ -51,9 +47,7 @@ public struct NotificationMonitor: EventMonitor, @unchecked Sendable {
 }
 
 extension Notification.Name {
-    /// The first attempt of an operation has started.
-    ///
-    /// Posted by a ``NotificationMonitor``.
+    /// The first attempt of an operation has started, as a ``NotificationMonitor`` posts.
     public static let requestOperationDidStart = Notification.Name("ConvoyRequestOperationDidStart")
     /// An operation has its outcome, even if it never started.
     public static let requestOperationDidFinish = Notification.Name("ConvoyRequestOperationDidFinish")

@@ -5,10 +5,7 @@ import Foundation
     import Combine
 #endif
 
-/// One request as a concurrent operation, with its typed result.
-///
-/// A manager makes and schedules operations. An operation that the caller makes can be started, or added to any
-/// `OperationQueue`.
+/// One request as a concurrent operation, with its typed result, of a manager or for any `OperationQueue`.
 ///
 /// ```swift
 /// let request = Request<User>.get("https://example.com/users/1")
@@ -28,19 +25,15 @@ import Foundation
 /// - ``response()``
 /// - ``copy()``
 /// - ``startAndWait(in:timeout:)``
-public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
+public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable, TypedDependency {
     // @unchecked: this class adds no state to its superclass.
 
     /// The outcome of an operation.
     public typealias Result = Swift.Result<Response<Output>, RequestError>
 
-    /// Makes an operation without a manager.
+    /// Makes an operation without a manager, which runs when it is started or added to a queue.
     ///
-    /// Nothing runs until the operation is started or added to a queue.
-    ///
-    /// - Parameters:
-    ///   - request: what to send; its URL must be absolute.
-    ///   - transport: moves the bytes; by default the best one for the platform.
+    /// The request's URL must be absolute. The transport is by default the best one for the platform.
     public convenience init(_ request: Request<Output>, transport: (any Transport)? = nil) {
         self.init(
             requestPlan: TypedRequestPlan(request),
@@ -66,37 +59,29 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
         FinishHandler(place: place) { handler(RequestOperation<Output>.typed($0)) }
     }
 
-    /// The outcome; nil until there is one.
-    ///
-    /// It is stored before `isFinished` turns true, and never changes.
+    /// The outcome, stored before `isFinished` turns true and then constant; nil until there is one.
     public var result: Result? {
         guard let outcome = withLock({ $0.outcome }) else { return nil }
         return Self.typed(outcome)
     }
 
-    /// Adds a handler for the outcome.
+    /// Adds a handler for the outcome, which is called exactly once, even if it is added after the end.
     ///
-    /// Any number of handlers may be added, even after the operation has finished.
-    ///
-    /// Each handler is called exactly once. Handlers on the same serial queue run in the order in which they were
-    /// added.
-    ///
-    /// For the main actor, use `onFinish(on: .main)`, ``onFinish(on:_:)-(MainDelivery,_)``.
+    /// Handlers on the same serial queue run in the order in which they were added. For the main actor, use
+    /// `onFinish(on: .main)`, ``onFinish(on:_:)-(MainDelivery,_)``.
     ///
     /// - Parameters:
     ///   - delivery: where to call the handler: a queue, a run loop with its modes, or in place. The default is the
     ///     manager's choice, or this operation's own serial executor, where a slow handler delays no other operation.
-    ///   - handler: receives the outcome. The operation has then finished, with one exception. If it was cancelled or
-    ///     failed before its start, the handler runs at once and the queue finishes the operation later.
+    ///   - handler: receives the outcome. The operation has then finished, unless it was cancelled or failed before its
+    ///     start: the handler then runs at once and the queue finishes the operation later.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
         whenFinished(Self.finishHandler(handler, at: place(delivery)))
         return self
     }
 
-    /// Waits for the outcome.
-    ///
-    /// The call does not start the operation. Cancelling the task cancels the operation.
+    /// Waits for the outcome, without starting the operation; cancelling the task cancels the operation.
     ///
     /// Handlers of ``onFinish(on:_:)-(Delivery?,_)`` that were added earlier come first. A handler without its own
     /// delivery has returned before this call returns, if ``RequestManager/Configuration/callbacks`` is nil. Any other
@@ -104,15 +89,13 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     ///
     /// - Throws: the operation's error.
     @discardableResult
-    public func response() async throws(RequestError) -> Response<Output> {
-        try Self.response(in: await outcome())
-    }
+    public func response() async throws(RequestError) -> Response<Output> { try Self.response(in: await outcome()) }
 
     /// A new, unsent operation of the same request for the same manager.
     ///
-    /// The copy has the request's own name, tags, priority and `userInfo`. It does not copy handlers, observers,
-    /// dependencies or values set on this operation. The copy of a chain's link whose request has not been built builds
-    /// the request itself, and needs the same dependencies.
+    /// The copy has the request's own name, tags, priority and `userInfo`, but no handlers, observers, dependencies or
+    /// values set on this operation. The copy of a chain's link whose request has not been built builds the request
+    /// itself, and needs the same dependencies.
     ///
     /// ```swift
     /// operation.onFinish { [weak operation] result in
@@ -121,10 +104,9 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
     /// }
     /// ```
     ///
-    /// A finished operation can be copied too, unless its request contains code of the caller. A finished operation
-    /// releases such code: a closure that decodes or maps, a stream as body or destination, an interceptor,
-    /// `onRedirect`. The copy then fails with `.invalidRequest` and sends nothing. Copy such an operation before it
-    /// finishes, or store its ``Request``.
+    /// A finished operation has released code of the caller: a closure that decodes or maps, a stream as body or
+    /// destination, an interceptor, `onRedirect`. The copy of one that had such code fails with `.invalidRequest`. Copy
+    /// it before it finishes, or store its ``Request``.
     ///
     /// - Thread: any.
     public override func copy() -> RequestOperation<Output> {
@@ -143,49 +125,13 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
         if let success = outcome as? Success<Output> { return .success(success.response) }
         return .failure(outcome.failure)
     }
-}
 
-extension AnyRequestOperation {
-    /// Waits for the outcome, in order with the handlers; cancelling the task cancels the operation.
-    func outcome() async -> AnyOutcome {
-        await withTaskCancellationHandler {
-            // An unsafe continuation suffices, because a handler is called exactly once.
-            await withUnsafeContinuation { continuation in
-                whenFinished(
-                    FinishHandler(place: .inTurn) { outcome in
-                        WakeUps.perform { continuation.resume(returning: outcome) }
-                    })
-            }
-        } onCancel: {
-            // This closure runs under the task's own lock, and `cancel()` must not. So another queue calls it.
-            scheduler.taskControl.async { self.cancel() }
-        }
-    }
-}
-
-extension RequestPlan {
-    fileprivate static func released<Output: Sendable>(_: Output.Type, of prepared: PreparedRequest?) -> RequestPlan {
-        var core = RequestCore(method: prepared?.method ?? .get, url: prepared?.url)
-        core.defect = """
-            it is a copy of a finished operation, whose end released a request with code of the caller (a closure, a \
-            stream, an interceptor): copy the operation before its end, or make one from its request
-            """
-        return TypedRequestPlan(
-            Request<Output>(core: core) { _, _ in throw RequestError(.invalidRequest, "nothing was sent") })
-    }
-}
-
-extension RequestOperation {
     /// Starts the operation and runs the current run loop in a mode until the operation has finished.
     ///
-    /// During the wait, callbacks and timers that are due on that loop in that mode run. An operation that a manager
-    /// has queued is not started, only waited for. Any thread may call this method. A callback on this operation's own
-    /// executor must not call it, because then only the timeout ends the wait.
+    /// Callbacks and timers that are due on that loop in that mode run meanwhile. An operation that a manager has
+    /// queued is only waited for. Any thread may call this method, but not a callback on this operation's own executor,
+    /// because then only the timeout ends the wait. After the timeout the operation fails with `.timedOut`.
     ///
-    /// - Parameters:
-    ///   - mode: the run loop mode; `.default` by default.
-    ///   - timeout: how long to wait; forever by default. After that time the operation fails with `.timedOut`.
-    /// - Returns: the response.
     /// - Throws: the operation's error.
     @discardableResult
     @available(*, noasync, message: "it would block a thread of the concurrency pool: await response() instead")
@@ -231,13 +177,53 @@ extension RequestOperation {
         }
         return try result.get()
     }
+
+    /// The response; the link fails if there is none.
+    public var input: DependencyInput<Response<Output>> {
+        DependencyInput(self) { () throws(RequestError) in
+            guard let outcome = self.withLock({ $0.outcome }) else { throw self.hasNoResult }
+            return try Self.response(in: outcome)
+        }
+    }
+}
+
+extension AnyRequestOperation {
+    /// Waits for the outcome, in order with the handlers; cancelling the task cancels the operation.
+    func outcome() async -> AnyOutcome {
+        await withTaskCancellationHandler {
+            // An unsafe continuation suffices, because a handler is called exactly once.
+            await withUnsafeContinuation { continuation in
+                whenFinished(
+                    FinishHandler(place: .inTurn) { outcome in
+                        WakeUps.perform { continuation.resume(returning: outcome) }
+                    })
+            }
+        } onCancel: {
+            // This closure runs under the task's own lock, and `cancel()` must not. So another queue calls it.
+            scheduler.taskControl.async { self.cancel() }
+        }
+    }
+
+    fileprivate var hasNoResult: RequestError {
+        RequestError(.invalidRequest, "the request needs the result of \(label), which has none yet")
+    }
+}
+
+extension RequestPlan {
+    fileprivate static func released<Output: Sendable>(_: Output.Type, of prepared: PreparedRequest?) -> RequestPlan {
+        var core = RequestCore(method: prepared?.method ?? .get, url: prepared?.url)
+        core.defect = """
+            it is a copy of a finished operation, whose end released a request with code of the caller (a closure, a \
+            stream, an interceptor): copy the operation before its end, or make one from its request
+            """
+        return TypedRequestPlan(
+            Request<Output>(core: core) { _, _ in throw RequestError(.invalidRequest, "nothing was sent") })
+    }
 }
 
 #if canImport(Combine)
     extension RequestOperation {
-        /// Publishes the response, or the error, once there is an outcome.
-        ///
-        /// A late subscriber receives the outcome too.
+        /// Publishes the response, or the error, once there is an outcome, also to a late subscriber.
         ///
         /// Subscribing does not start the operation, and cancelling a subscription does not cancel it.
         ///
@@ -259,12 +245,10 @@ extension RequestOperation {
     }
 #endif
 
-/// A dependency of a chain's link.
+/// A dependency of a chain's link, whose outcome becomes an argument of the function that makes the request.
 ///
-/// Its outcome becomes an argument of the function that makes the request.
-///
-/// ``RequestOperation`` provides its response and ``GroupOperation`` its value. The link fails if its dependency fails.
-/// With ``optional`` and ``asResult`` the link continues after a failure:
+/// ``RequestOperation`` provides its response and ``GroupOperation`` its value. The link fails if its dependency fails,
+/// but with ``optional`` and ``asResult`` it continues:
 ///
 /// ```swift
 /// let page = manager.operation(
@@ -311,16 +295,8 @@ public struct DependencyInput<Value: Sendable>: TypedDependency {
     }
 }
 
-extension AnyRequestOperation {
-    fileprivate var hasNoResult: RequestError {
-        RequestError(.invalidRequest, "the request needs the result of \(label), which has none yet")
-    }
-}
-
 extension TypedDependency {
-    /// The same dependency, which may fail.
-    ///
-    /// After a failure, the link continues with nil.
+    /// The same dependency, which may fail: the link then continues with nil.
     public var optional: DependencyInput<Value?> {
         let input = input
         return DependencyInput<Value?>(input.operation, policy: .ignore) { () throws(RequestError) in
@@ -328,24 +304,12 @@ extension TypedDependency {
         }
     }
 
-    /// The same dependency, which may fail.
-    ///
-    /// The link continues with the dependency's result, even after a failure.
+    /// The same dependency, which may fail: the link continues with its result.
     public var asResult: DependencyInput<Result<Value, RequestError>> {
         let input = input
         return DependencyInput<Result<Value, RequestError>>(input.operation, policy: .ignore) {
             () throws(RequestError) in
             do throws(RequestError) { return .success(try input.value()) } catch { return .failure(error) }
-        }
-    }
-}
-
-extension RequestOperation: TypedDependency {
-    /// The response; the link fails if there is none.
-    public var input: DependencyInput<Response<Output>> {
-        DependencyInput(self) { () throws(RequestError) in
-            guard let outcome = self.withLock({ $0.outcome }) else { throw self.hasNoResult }
-            return try Self.response(in: outcome)
         }
     }
 }

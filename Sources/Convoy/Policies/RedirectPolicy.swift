@@ -48,9 +48,7 @@ public struct RedirectPolicy: Sendable {
     public static let follow = RedirectPolicy()
     /// Follows no redirects: a redirect is the response, accepted or not by its status code.
     public static let never = RedirectPolicy(maxCount: 0)
-}
 
-extension RedirectPolicy {
     /// Asked when the head arrives, on the transport's thread, without user code.
     func leads(_ head: ResponseHead, of request: PreparedRequest) -> Bool {
         maxCount > 0 && (try? RedirectTarget(head, of: request)) != nil
@@ -83,7 +81,17 @@ extension RedirectPolicy {
             var from = request
             // A hook may have changed the URL of the request. `check` computes its origin again.
             try from.check()
-            let proposed = try propose(target, after: head, of: from)
+            guard target.isWeb else {
+                throw RequestError(
+                    .redirectRefused,
+                    "the server redirects (\(head.statusCode)) to \(target.url.shortened), but only http and https are "
+                        + "followed")
+            }
+            let proposed: PreparedRequest
+            do { proposed = try from.redirected(to: target.url, statusCode: head.statusCode) } catch {
+                throw .redirected(to: target.url, error)
+            }
+            try allow(proposed, after: from)
             let next = try ask(Redirect(response: head, from: from, to: proposed, count: count))
             // A body that the hook has set was never sent, so it need not be repeatable.
             if let body = next.body, !body.canRepeat, body == from.body {
@@ -100,23 +108,6 @@ extension RedirectPolicy {
 
     private static func hop(_ request: PreparedRequest, _ statusCode: Int?) -> String {
         "\(request.method) \(request.url.shortened)" + (statusCode.map { " (\($0))" } ?? "")
-    }
-
-    private func propose(
-        _ target: RedirectTarget, after head: ResponseHead, of from: PreparedRequest
-    ) throws(RequestError) -> PreparedRequest {
-        guard target.isWeb else {
-            throw RequestError(
-                .redirectRefused,
-                "the server redirects (\(head.statusCode)) to \(target.url.shortened), but only http and https are "
-                    + "followed")
-        }
-        let proposed: PreparedRequest
-        do { proposed = try from.redirected(to: target.url, statusCode: head.statusCode) } catch {
-            throw .redirected(to: target.url, error)
-        }
-        try allow(proposed, after: from)
-        return proposed
     }
 
     private func ask(_ redirect: Redirect) throws(RequestError) -> PreparedRequest {
@@ -187,9 +178,7 @@ public enum RedirectDecision: Sendable, Hashable {
     case follow
     /// Fail with `.redirectRefused`; the error's ``RequestError/response`` is the redirect response.
     case refuse
-    /// Send another request instead, usually a changed ``Redirect/to``.
-    ///
-    /// The request is checked again. Added credentials are removed if it goes to another origin than ``Redirect/to``.
+    /// Send another request, usually a changed ``Redirect/to``, checked, and at another origin without new credentials.
     case rewrite(PreparedRequest)
 }
 
@@ -287,7 +276,8 @@ extension URL {
 extension PreparedRequest {
     func redirected(to target: URL, statusCode: Int) throws(RequestError) -> PreparedRequest {
         var next = self
-        if becomesGet(by: statusCode) {
+        // For 301 and 302, only POST changes to GET, as in all user agents and as RFC 9110, section 15.4.2, allows.
+        if statusCode == 303 ? method != .get && method != .head : statusCode < 303 && method == .post {
             next.method = .get
             next.body = nil
             next.headerFields.removeAll { HeaderFields.bodyFields.contains($0.name.lowercased()) }
@@ -296,15 +286,6 @@ extension PreparedRequest {
         try next.check()
         if next.hostKey != hostKey { try next.dropWhatIsBoundToItsOrigin() }
         return next
-    }
-
-    private func becomesGet(by statusCode: Int) -> Bool {
-        switch statusCode {
-        // Only POST changes to GET, as in all user agents and as RFC 9110, section 15.4.2, allows.
-        case 301, 302: method == .post
-        case 303: method != .get && method != .head
-        default: false
-        }
     }
 
     mutating func dropWhatIsBoundToItsOrigin() throws(RequestError) {

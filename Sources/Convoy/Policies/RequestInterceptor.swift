@@ -26,25 +26,19 @@ import Foundation
 /// operation queue the operation counts as executing meanwhile. If that queue has a limit, an interceptor must send its
 /// requests with another manager, because all places may be taken by operations that wait for their interceptors.
 public protocol RequestInterceptor: Sendable {
-    /// Changes a request before an attempt.
-    ///
-    /// Added credentials (fields that are ``HeaderFields/Field/isSecret`` or whose names indicate a secret) are removed
-    /// once a redirect has led to another origin.
+    /// Changes a request before an attempt; added credentials are removed once a redirect has led to another origin.
     ///
     /// - Throws: an error that fails the operation: a ``RequestError`` unchanged, any other as `.interceptorFailed`.
     func adapt(_ request: PreparedRequest, for attempt: AttemptContext) async throws -> PreparedRequest
 
-    /// Whether an adapted request is still valid.
+    /// Whether an adapted request is still valid; asked without a lock, directly before the request is sent.
     ///
-    /// The operation calls this method without a lock, directly before it sends the request. If false, for example
-    /// because a token was refreshed while the request waited for its slot, the request is adapted again, at most ten
-    /// times for an operation. The method must return quickly, because it may run on the thread that resumes an
-    /// operation.
+    /// If false, for example because a token was refreshed while the request waited for its slot, the request is
+    /// adapted again, at most ten times for an operation. The method must return quickly: it may run on the thread that
+    /// resumes an operation.
     func isCurrent(_ request: PreparedRequest) -> Bool
 
-    /// Inspects the end of an attempt.
-    ///
-    /// The first decision other than `.proceed` applies.
+    /// Inspects the end of an attempt; the first decision other than `.proceed` applies.
     ///
     /// - Throws: an error that fails the operation, as for ``adapt(_:for:)``.
     func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision
@@ -83,10 +77,7 @@ public struct AttemptEnd: Sendable {
     public let request: PreparedRequest
     /// Status and header fields of the response; nil if no response arrived.
     public let response: ResponseHead?
-    /// Why the attempt failed; nil after an acceptable response.
-    ///
-    /// After an unacceptable status, ``RequestError/body`` has the first 64 KiB of the body, or the body up to the body
-    /// limit if the request decodes the bodies of failures.
+    /// Why the attempt failed, with ``RequestError/body`` after an unacceptable status; nil after an acceptable one.
     public let error: RequestError?
     /// Whether the response is a redirect that the policy follows, if no interceptor decides otherwise.
     package internal(set) var isRedirect = false

@@ -1,14 +1,13 @@
 // When a request is sent again, and after which wait.
 import Foundation
 
-/// When a failed request is sent again, how often, and after which wait.
+/// When a failed request is sent again, how often, and after which wait; a manager retries nothing by default.
 ///
-/// A manager retries nothing by default. A policy by default retries only requests that are safe to repeat: those with
-/// an idempotent method (RFC 9110, section 9.2.2) or a non-empty `Idempotency-Key`. Any other request, such as a POST,
-/// is retried if no server has processed it: no connection was made, or the response is a 408. The wait before retry
-/// *n* is a random part of `baseDelay` doubled *n* - 1 times, at most `maxDelay`: this full jitter spreads clients that
-/// failed at the same time. A `Retry-After` of the response is added; one beyond ``maxRetryAfter`` ends the retries.
-/// Tests can set a constant `RequestManager.Configuration.jitter`.
+/// A policy by default retries only requests that are safe to repeat: those with an idempotent method (RFC 9110,
+/// section 9.2.2) or a non-empty `Idempotency-Key`, and any other, such as a POST, if no server has processed it: no
+/// connection was made, or the response is a 408. The wait is a random part of `baseDelay`, doubled for each earlier
+/// retry, at most `maxDelay`: this full jitter (`RequestManager.Configuration.jitter`) spreads clients that failed at
+/// the same time. A `Retry-After` of the response is added; one beyond ``maxRetryAfter`` ends the retries.
 ///
 /// ```swift
 /// var policy = RetryPolicy.standard
@@ -18,9 +17,9 @@ import Foundation
 /// let request = report.retries(policy)
 /// ```
 ///
-/// If a host name has no address, the request is retried only once. Cancellations, exceeded deadlines, and failures in
-/// TLS or decoding are never retried, even if `errorCodes` includes them, and neither is any other failure that is not
-/// ``RequestError/isRetryable``, except status codes.
+/// If a host name has no address, the request is retried only once. Cancellations, exceeded deadlines, failures in TLS
+/// or decoding, and any other that is not ``RequestError/isRetryable``, except status codes, are never retried, even if
+/// `errorCodes` includes them.
 ///
 /// ## Concurrency
 /// `Sendable`, without shared state.
@@ -32,9 +31,7 @@ import Foundation
 /// - ``errorCodes``
 /// - ``retryAfterScope``
 public struct RetryPolicy: Sendable, Hashable {
-    /// The maximum number of attempts after the first; 3 by default.
-    ///
-    /// For a download, the attempts count from the last one that made progress: it received bytes that can be resumed.
+    /// The maximum number of attempts after the first, or after a download's last that made progress; 3 by default.
     public var maxRetries: Int
     /// The upper limit of the first wait; half a second by default.
     public var baseDelay: Duration
@@ -42,16 +39,13 @@ public struct RetryPolicy: Sendable, Hashable {
     public var maxDelay: Duration
     /// The status codes that lead to a retry, unless the request accepts them.
     public var statusCodes: Set<Int> = [408, 425, 429, 500, 502, 503, 504]
-    /// The error codes that lead to a retry: `.timedOut`, `.connectionFailed`, `.connectionLost` and `.proxyFailed` by
-    /// default.
-    ///
-    /// Of the last, only failures to reach the proxy are ``RequestError/isRetryable``, not its refusals.
+    /// The error codes that lead to a retry: by default `.timedOut`, `.connectionFailed`, `.connectionLost` and, if the
+    /// proxy was not reached, `.proxyFailed`.
     public var errorCodes = Self.retryableCodes
     /// Whether non-idempotent requests are retried too, so that a POST may take effect twice.
     public var retriesNonIdempotent = false
-    /// The longest `Retry-After` that a request waits for; five minutes by default.
-    ///
-    /// A longer one ends the retries, as the error says. With the scope `.host`, it holds the host for this time.
+    /// The longest `Retry-After` that a request waits for, or that holds a host; five minutes by default, and a longer
+    /// one ends the retries.
     public var maxRetryAfter = Duration.seconds(300)
     /// The requests that a `Retry-After` applies to; by default only the request that received it.
     public var retryAfterScope = RetryAfterScope.request

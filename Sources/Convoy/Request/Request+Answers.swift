@@ -2,10 +2,10 @@
 import Foundation
 
 extension Request {
-    /// The same request with an output made by your function.
+    /// The same request with an output made by your function, for example from another format.
     ///
-    /// Another format is one closure. Foundation's decoder of property lists may overflow the stack if a list is nested
-    /// deeply, so use it for servers that you trust.
+    /// Foundation's decoder of property lists may overflow the stack if a list is nested deeply; use it for servers
+    /// that you trust.
     ///
     /// ```swift
     /// let request = Request<Data>.get("https://example.com/a.plist")
@@ -46,14 +46,11 @@ extension Request {
         }
     }
 
-    /// The same request, but it accepts a body with an unknown content coding without decoding it.
+    /// The same request, but it accepts a body with an unknown content coding (``Response/undecodedCoding``).
     ///
-    /// By default such a body fails with `.badResponse`, unless it is saved to a file. ``Response/undecodedCoding``
-    /// names the coding.
-    ///
-    /// Known codings are still decoded down to the unknown one, and the modifier does not change `Accept-Encoding`. The
-    /// decoder of the output then receives the bytes in the unknown coding. URLSession decodes bodies itself, and on
-    /// Linux it may reject such a body.
+    /// By default such a body fails with `.badResponse`, unless it is saved to a file. Known codings are still decoded
+    /// down to the unknown one, and `Accept-Encoding` does not change. The decoder of the output receives the undecoded
+    /// bytes. URLSession decodes bodies itself, and on Linux it may reject such a body.
     public func keepingUnknownCodings() -> Self { changed { $0.policies.keepsUnknownCodings = true } }
 
     /// The same request for its status and header fields only; the body is received and discarded.
@@ -64,15 +61,15 @@ extension Request {
         Request<NewOutput>(core: to(.nowhere)) { _, _ in output }
     }
 
-    /// The same request with the body written to an `OutputStream`.
+    /// The same request with the body written to an `OutputStream`; its output is a memory stream's content or nil.
     ///
-    /// The output is the content of a memory stream, or nil for any other stream. The stream is made when an acceptable
-    /// response arrives, and again if the body starts over. The library opens, writes and closes the stream. A write
-    /// that returns -1, or 0 for a full stream, fails the request with `.destinationUnwritable`.
+    /// The stream is made when an acceptable response arrives, and again if the body starts over. The library opens,
+    /// writes and closes it. A write that returns -1, or 0 for a full stream, fails the request with
+    /// `.destinationUnwritable`.
     ///
-    /// - Parameter makeStream: makes an unopened stream. The function and the stream are used on the operation's own
-    ///   queue, so a blocking stream delays no other request. If more bytes than
-    ///   ``maxBodyBytes(_:)``, by default 64 MiB, wait for the stream, the request fails with `.bodyTooLarge`.
+    /// - Parameter makeStream: makes an unopened stream. It is called, and the stream used, on the operation's own
+    ///   queue, so a blocking stream delays no other request. If more bytes than ``maxBodyBytes(_:)``, by default 64
+    ///   MiB, wait for the stream, the request fails with `.bodyTooLarge`.
     public func written(to makeStream: @escaping @Sendable () -> OutputStream) -> Request<Data?> {
         Request<Data?>(core: to(.stream(makeStream))) { body, _ in body.storedData }
     }
@@ -111,11 +108,9 @@ struct AnswerRules: Sendable {
                 .unacceptableStatus, "the server answered \(head.statusCode)",
                 isRetryable: RetryPolicy.standard.statusCodes.contains(head.statusCode))
         }
-        let acceptableContentTypes = policyBox?.policies.acceptableContentTypes ?? .any
-        if acceptableContentTypes == .any || method == .head || [204, 205, 304].contains(head.statusCode) {
-            return nil
-        }
-        if head.expectedBytes == 0 { return nil }
+        guard let acceptableContentTypes = policyBox?.policies.acceptableContentTypes, method != .head,
+            ![204, 205, 304].contains(head.statusCode), head.expectedBytes != 0
+        else { return nil }
         let given = head.headerFields.values(of: "Content-Type").last
         // A body without a type may be treated as `application/octet-stream` (RFC 9110, section 8.3).
         let type = given.flatMap(ContentTypeCheck.mediaType) ?? "application/octet-stream"

@@ -2,11 +2,9 @@
 import Foundation
 
 extension Request where Output: Decodable {
-    /// The same request with its output decoded from JSON by your decoder.
+    /// The same request with its output, even `Data` or `String`, decoded from JSON by your decoder.
     ///
-    /// The body may be in UTF-8, UTF-16 or UTF-32, with or without a byte order mark. Its top-level value may be of any
-    /// JSON type. An `Optional` output is nil for an empty body. Unlike with `init(method:url:)`, the outputs `Data`
-    /// and `String` are decoded from JSON.
+    /// The body may be in UTF-8, UTF-16 or UTF-32, and of any JSON type. An `Optional` output is nil for an empty body.
     ///
     /// ```swift
     /// let decoder = JSONDecoder()
@@ -25,32 +23,14 @@ extension Request where Output: Decodable {
 }
 
 extension Request {
-    /// The same request with a typed failure, decoded from the body of a response with an unacceptable status.
+    /// The same request with a typed failure, decoded from the JSON body of a response with an unacceptable status.
     ///
-    /// The operation still fails with `.unacceptableStatus`. Its dependents, batches and logs see this error.
+    /// The operation still fails with `.unacceptableStatus`, as its dependents, batches and logs see;
     /// ``RequestError/refusal(as:)`` of the error returns the decoded value. Only the final response is decoded, after
-    /// redirects and retries. Its body must be complete and at most ``maxBodyBytes(_:)`` long. If the body cannot be
-    /// decoded, for example a proxy's HTML page, the error has no value and its message says why. The content type is
-    /// not checked. A request with a typed failure does not share its transfer with other requests.
-    ///
-    /// ```swift
-    /// struct Problem: Error, Decodable { var title: String }
-    /// let request = Request<User>.get("https://example.com/users/1")
-    ///     .failing(with: Problem.self)
-    /// do {
-    ///     show(try await manager.send(request).value)
-    /// } catch {
-    ///     show(error.refusal(as: Problem.self)?.title ?? error.message)
-    /// }
-    /// ```
-    ///
-    /// Changing the output before or after this call does not change the failure. A later call replaces the failure of
-    /// an earlier call.
-    ///
-    /// - Parameters:
-    ///   - type: the type that is decoded from JSON.
-    ///   - decoder: the decoder, which you must not change afterwards; by default the manager's,
-    ///     ``RequestManager/Configuration/decoder``.
+    /// redirects and retries, whatever its content type. Its body must be complete and at most ``maxBodyBytes(_:)``
+    /// long. If it cannot be decoded, for example a proxy's HTML page, the error has no value and its message says why.
+    /// A request with a typed failure does not share its transfer. A later call replaces the failure of an earlier one;
+    /// changing the output does not. Do not change the decoder, by default the manager's, afterwards.
     public func failing<Failure: Error & Decodable>(with type: Failure.Type, decoder: JSONDecoder? = nil) -> Self {
         changed {
             $0.policies.refusesByFunction = false
@@ -73,22 +53,18 @@ extension Request {
         }
     }
 
-    /// Sets the accepted content types; every type by default.
+    /// Sets the accepted content types, such as `application/json`, `image/*` or `*/*`; every type by default.
     ///
-    /// A response of another type fails with `.unacceptableContentType` before any byte is written, for every
-    /// destination. Types are compared without case and parameters. A body with a missing or unreadable type counts as
-    /// `application/octet-stream` (RFC 9110, section 8.3). A response that cannot have a body, or that declares an
-    /// empty one, is accepted. The check does not apply to an unacceptable status. No `Accept` field is added.
-    ///
-    /// - Parameter types: such as `application/json`, `image/*` or `*/*`.
+    /// A response of another type fails with `.unacceptableContentType` before any byte is written. Types are compared
+    /// without case and parameters. A missing or unreadable type counts as `application/octet-stream` (RFC 9110,
+    /// section 8.3). A response that cannot have a body, or declares an empty one, is accepted; an unacceptable status
+    /// is not checked. No `Accept` field is added.
     public func acceptableContentTypes(_ types: String...) -> Self { acceptableContentTypes(types) }
 
     func acceptableContentTypes(_ types: [String]) -> Self {
         changed { core in
-            switch ContentTypeCheck.make(types) {
-            case .success(let check): core.policies.acceptableContentTypes = check
-            case .failure(let problem): core.defect = core.defect ?? problem.reason
-            }
+            core.defect = core.defect ?? ContentTypeCheck.defect(of: types)
+            core.policies.acceptableContentTypes = ContentTypeCheck(types)
         }
     }
 }

@@ -3,14 +3,10 @@
 import Foundation
 
 extension Request where Output: Decodable {
-    /// Describes a request with an output of type `Data` (the raw body), `String` (decoded by its charset) or any
-    /// other `Decodable` (from JSON, in UTF-8, UTF-16 or UTF-32).
+    /// Describes a request with an output of type `Data` (the raw body), `String` (decoded by its charset) or any other
+    /// `Decodable` (from JSON, in UTF-8, UTF-16 or UTF-32).
     ///
-    /// An `Optional` output is nil for an empty body.
-    ///
-    /// - Parameters:
-    ///   - method: the request method.
-    ///   - url: a URL or string, absolute or relative to the manager's base URL.
+    /// An `Optional` output is nil for an empty body. The URL may be relative to the manager's base URL.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(method: HTTPMethod, url: some RequestURL) {
@@ -41,16 +37,12 @@ extension Request where Output: Decodable {
     /// A POST request with a JSON body.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
-    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .post, url: url).json(json)
-    }
+    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { post(url).json(json) }
 
     /// A POST request with a JSON body that is not `Sendable`; see ``json(_:encoder:)-(Encodable,_)``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
-    public static func post(_ url: some RequestURL, json: some Encodable) -> Self {
-        Self(method: .post, url: url).json(json)
-    }
+    public static func post(_ url: some RequestURL, json: some Encodable) -> Self { post(url).json(json) }
 
     /// A PUT request without a body; give it one with ``body(_:contentType:)-(Data,_)``.
     ///
@@ -60,16 +52,12 @@ extension Request where Output: Decodable {
     /// A PUT request with a JSON body.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
-    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .put, url: url).json(json)
-    }
+    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { put(url).json(json) }
 
     /// A PUT request with a JSON body that is not `Sendable`; see ``json(_:encoder:)-(Encodable,_)``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
-    public static func put(_ url: some RequestURL, json: some Encodable) -> Self {
-        Self(method: .put, url: url).json(json)
-    }
+    public static func put(_ url: some RequestURL, json: some Encodable) -> Self { put(url).json(json) }
 
     /// A PATCH request with a JSON body.
     ///

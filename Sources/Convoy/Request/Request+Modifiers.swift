@@ -2,10 +2,8 @@
 import Foundation
 
 extension Request {
-    /// Sets a header field, replacing every value of that name.
-    ///
-    /// Nil removes the field. The request then also omits the field of that name in
-    /// ``RequestManager/Configuration/headerFields``.
+    /// Sets a header field, replacing every value of that name; nil removes the field, and omits the manager's
+    /// (``RequestManager/Configuration/headerFields``).
     public func header(_ name: String, _ value: String?) -> Self {
         changed {
             $0.headerFields[name] = value
@@ -21,20 +19,13 @@ extension Request {
         }
     }
 
-    /// Appends a header field, so that a name can have several values.
-    ///
-    /// - Parameters:
-    ///   - name: compared without case, sent as given.
-    ///   - value: sent as given.
-    ///   - isSecret: whether the value is a secret, as with ``secretHeader(_:_:)``.
+    /// Appends a header field, so that a name can have several values; a secret one is as with ``secretHeader(_:_:)``.
     public func addingHeader(_ name: String, _ value: String, isSecret: Bool = false) -> Self {
         changed { $0.headerFields.add(name, value, isSecret: isSecret) }
     }
 
-    /// Sets a header field whose value is a secret, replacing every value of that name.
-    ///
-    /// Like `Authorization`, the field is never shown in descriptions or logs, and never sent to another origin after a
-    /// redirect.
+    /// Sets a header field whose value is never shown in descriptions or logs, nor sent to another origin after a
+    /// redirect, as with `Authorization`; it replaces every value of that name.
     public func secretHeader(_ name: String, _ value: String) -> Self {
         changed {
             $0.headerFields[name] = nil
@@ -66,35 +57,27 @@ extension Request {
     /// Sets the queue priority; `.normal` by default.
     public func priority(_ priority: Operation.QueuePriority) -> Self { changed { $0.priority = priority } }
 
-    /// Sets the maximum time without a sent or received byte, after which the attempt fails with `.timedOut`.
-    ///
-    /// By default the manager's timeout applies: 60 seconds, unless its configuration has another value. URLSession on
-    /// Linux counts whole seconds, so the time is rounded up there.
+    /// Sets the maximum time without a sent or received byte, after which the attempt fails with `.timedOut`; by
+    /// default the manager's (60 seconds), and on Linux, URLSession rounds it up to whole seconds.
     public func idleTimeout(_ timeout: Duration) -> Self { changed { $0.policies.idleTimeout = timeout } }
 
-    /// Sets the maximum time of one attempt, from the start of its transfer to its last byte.
+    /// Sets the maximum time of one attempt, from the start of its transfer to its last byte; by default the manager's.
     ///
-    /// By default the manager's limit applies. A manager has none unless its configuration sets one. Suspended time is
-    /// included. The attempt ends with `.timedOut`, so a retry may follow. The URLSession transport has no such limit
-    /// and rejects the request with `.invalidRequest`.
+    /// Suspended time is included. The attempt ends with `.timedOut`, so a retry may follow. The URLSession transport
+    /// has no such limit and rejects the request with `.invalidRequest`.
     public func attemptTimeout(_ timeout: Duration?) -> Self { changed { $0.policies.attemptTimeout = .some(timeout) } }
 
-    /// Sets the maximum size of a body for every destination: memory, a file, a stream, chunks, lines, events, or
-    /// none.
+    /// Sets the maximum size of a body for every destination, even none; a larger one fails with `.bodyTooLarge`.
     ///
-    /// A larger body fails the request with `.bodyTooLarge`. If the declared length is larger, the request fails before
-    /// its body is received. Bytes beyond the limit are never delivered. The size is counted after content decoding.
-    /// For a file the size includes the bytes of an earlier download. The limit does not apply to a response that is
-    /// not acceptable.
+    /// If the declared length is larger, the request fails before its body is received. Bytes beyond the limit are
+    /// never delivered. The size is counted after content decoding; for a file it includes the bytes of an earlier
+    /// download. The limit does not apply to a response that is not acceptable.
     ///
-    /// Without this modifier, and without ``RequestManager/Configuration/maxBodyBytes``, the limit in memory is 64 MiB.
-    /// The same limit applies to bytes that wait for a stream or a reader of chunks. A discarded body, a file, and a
-    /// body whose reader keeps up then have no limit.
+    /// Without any limit, even ``RequestManager/Configuration/maxBodyBytes``, 64 MiB may be in memory, or wait for a
+    /// stream or a reader of chunks. A discarded body, a file, and a body whose reader keeps up are then unlimited.
     public func maxBodyBytes(_ limit: Int64) -> Self { changed { $0.policies.bodyLimit = limit } }
 
-    /// Sets the accepted status codes; by default the manager's, which are 200 to 299.
-    ///
-    /// A response with another status code fails with `.unacceptableStatus`.
+    /// Sets the accepted status codes, by default the manager's (200 to 299); others fail with `.unacceptableStatus`.
     public func acceptableStatusCodes(_ check: StatusCheck) -> Self {
         changed { $0.policies.acceptableStatusCodes = check }
     }

@@ -8,10 +8,10 @@ import Foundation
 extension Request where Output: Decodable {
     /// Makes a request from a `URLRequest`: its method, URL, header fields, body and timeout.
     ///
-    /// The output is decoded as by `init(method:url:)`. The body is the `httpBody`, or else the `httpBodyStream`. A
-    /// stream can be read only once, so a redirect or a retry cannot send it again. A `timeoutInterval` other than
-    /// Foundation's 60 seconds becomes the ``idleTimeout(_:)``. Settings for URLSession (cache policy, cookies, network
-    /// types) are ignored. A request without a URL is invalid, see ``defect``.
+    /// The output is decoded as by `init(method:url:)`. An `httpBodyStream` can be read only once, so a redirect or a
+    /// retry cannot send it again. A `timeoutInterval` other than Foundation's 60 seconds becomes the
+    /// ``idleTimeout(_:)``. Settings for URLSession (cache policy, cookies, network types) are ignored. Without a URL,
+    /// the request has a ``defect``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(_ request: URLRequest) {
@@ -39,43 +39,13 @@ extension Request where Output == Void {
 extension URLRequest {
     /// The URL; a text that is no URL if there is none.
     fileprivate var urlText: String { url?.absoluteString ?? "http://\\" }
-}
 
-extension RequestCore {
-    fileprivate mutating func take(_ request: URLRequest) {
-        // The fields are sorted by name, because the order of a dictionary is not stable.
-        for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
-            headerFields.add(name, value)
-        }
-        if let data = request.httpBody {
-            body = .data(data)
-        } else if let stream = request.httpBodyStream {
-            let given = GivenStream(stream: stream)
-            let byteCount = headerFields["Content-Length"].flatMap { Int64($0) }
-            take(.stream(byteCount: byteCount, canRepeat: false) { given.stream })
-        }
-        let timeout = request.timeoutInterval
-        guard timeout != 60, timeout > 0 else { return }
-        policies.idleTimeout = .seconds(min(timeout, 1e9))
-    }
-}
-
-private struct GivenStream: @unchecked Sendable {
-    // @unchecked: `InputStream` is not Sendable. The body of this stream is read once, and only on one queue.
-    let stream: InputStream
-}
-
-extension URLRequest {
-    /// Makes a `URLRequest` from a request: URL, method, header fields, body and timeout.
+    /// Makes a `URLRequest` from a request, checked as by a manager: URL, method, header fields, body and timeout.
     ///
-    /// The result lacks the additions of a manager (defaults, cookies, interceptors). A body in memory becomes
-    /// `httpBody`. Any other body becomes a stream that can be read once.
+    /// The result lacks the additions of a manager (defaults, cookies, interceptors). A body that is not in memory
+    /// becomes a stream that can be read once.
     ///
-    /// - Parameters:
-    ///   - request: the request. It is checked as a manager checks it before sending.
-    ///   - baseURL: the base of a relative URL, as ``RequestManager/Configuration/baseURL``.
-    /// - Throws: `.invalidRequest` for a request that cannot be sent, `.bodyUnreadable` for a file that cannot be
-    ///   read.
+    /// - Throws: `.invalidRequest` for a request that cannot be sent, `.bodyUnreadable` for a file that cannot be read.
     public init<Output>(_ request: Request<Output>, relativeTo baseURL: URL? = nil) throws(RequestError) {
         self.init(try PreparedRequest(request.core, baseURL: baseURL))
     }
@@ -93,20 +63,39 @@ extension URLRequest {
     }
 }
 
+extension RequestCore {
+    fileprivate mutating func take(_ request: URLRequest) {
+        // The fields are sorted by name, because the order of a dictionary is not stable.
+        for (name, value) in (request.allHTTPHeaderFields ?? [:]).sorted(by: { $0.key < $1.key }) {
+            headerFields.add(name, value)
+        }
+        if let data = request.httpBody {
+            self.body = .data(data)
+        } else if let stream = request.httpBodyStream {
+            let given = GivenStream(stream: stream)
+            let byteCount = headerFields["Content-Length"].flatMap { Int64($0) }
+            take(.stream(byteCount: byteCount, canRepeat: false) { given.stream })
+        }
+        let timeout = request.timeoutInterval
+        guard timeout != 60, timeout > 0 else { return }
+        policies.idleTimeout = .seconds(min(timeout, 1e9))
+    }
+}
+
+private struct GivenStream: @unchecked Sendable {
+    // @unchecked: `InputStream` is not Sendable. The body of this stream is read once, and only on one queue.
+    let stream: InputStream
+}
+
 extension HTTPURLResponse {
-    /// Makes an `HTTPURLResponse` from the head of a response.
-    ///
-    /// Nil when the transport did not report the URL.
-    ///
-    /// Fields of one name are joined, including `Set-Cookie`, as in URLSession.
+    /// Makes an `HTTPURLResponse` from the head of a response, with fields of one name joined, including `Set-Cookie`,
+    /// as in URLSession; nil when the transport did not report the URL.
     public convenience init?(_ head: ResponseHead) {
         guard let url = head.url else { return nil }
         self.init(head, url)
     }
 
-    /// Makes an `HTTPURLResponse` from the head of a response.
-    ///
-    /// If the transport reports no URL, the result has the URL of the last request.
+    /// Makes an `HTTPURLResponse` from a response; if the transport reports no URL, it has that of the last request.
     public convenience init?<Value>(_ response: Response<Value>) {
         self.init(response.head, response.head.url ?? response.request.url)
     }

@@ -3,8 +3,7 @@ import Foundation
 
 /// A description of one HTTP request and of how its response is decoded to an `Output`.
 ///
-/// Building a request opens no file and no connection. You can send the same request any number of times. Each send
-/// makes a ``RequestOperation``.
+/// Building a request opens no file and no connection. Each send of the request makes another ``RequestOperation``.
 ///
 /// ```swift
 /// let request = Request<User>.get("https://example.com/users/1")
@@ -14,9 +13,9 @@ import Foundation
 /// let user = try await manager.send(request).value
 /// ```
 ///
-/// If a request cannot be sent, ``defect`` has the reason at once. Causes are CR, LF or NUL in a header field, a method
-/// that is not a token, an absolute URL that has no host or is neither http nor https, and parameters that cannot be
-/// encoded. Such a request is never sent. Its operation fails with `.invalidRequest` and that reason.
+/// A request that cannot be sent has a ``defect`` at once, and its operation fails with `.invalidRequest` and that
+/// reason: CR, LF or NUL in a header field, a method that is not a token, an absolute URL that has no host or is
+/// neither http nor https, or parameters that cannot be encoded.
 ///
 /// ## Concurrency
 /// `Sendable`, without shared state.
@@ -24,21 +23,18 @@ import Foundation
 /// ## Topics
 /// - ``init(method:url:decoding:)``
 /// - ``defect``
-public struct Request<Output: Sendable>: Sendable {
+public struct Request<Output: Sendable>: Sendable, CustomStringConvertible, CustomReflectable {
     /// The core, which copies of the request share until one is changed: requests are often copied, rarely changed.
     private(set) var sharedCore: CopyOnWrite<RequestCore>
     var decode: BodyDecoder<Output>
     /// Whether the caller's code makes the output.
     private var decodesByFunction = false
 
-    /// Describes a request whose output is made by your function.
+    /// Describes a request whose output is made by your function from a complete body.
     ///
-    /// - Parameters:
-    ///   - method: the request method; `.get` by default.
-    ///   - url: a URL or a string; a relative one is resolved against the manager's base URL (RFC 3986, section 5).
-    ///   - decoding: makes the output from a complete body. An error that the function throws becomes
-    ///     `.decodingFailed`. The function runs in order with the operation's callbacks, never on a transport's thread,
-    ///     and may block.
+    /// A relative URL is resolved against the manager's base URL (RFC 3986, section 5). An error that the function
+    /// throws becomes `.decodingFailed`. It runs in order with the operation's callbacks, never on a transport's
+    /// thread, and may block.
     public init(
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
@@ -70,10 +66,7 @@ public struct Request<Output: Sendable>: Sendable {
         _modify { yield &sharedCore.value }
     }
 
-    /// Why this request can never be sent, or nil.
-    ///
-    /// A relative URL is not a defect, because a manager may have a base URL. JSON that has not been encoded yet is not
-    /// a defect either, because a manager may have an encoder for it.
+    /// Why this request can never be sent; nil for a valid one, even if only a manager completes its URL or its JSON.
     ///
     /// - Complexity: O(*n*) for *n* bytes of header fields.
     public var defect: String? { core.findDefect() }
@@ -84,10 +77,7 @@ public struct Request<Output: Sendable>: Sendable {
     public var url: URL? { core.url }
     /// The header fields.
     public var headerFields: HeaderFields { core.headerFields }
-    /// The body, if it is in memory.
-    ///
-    /// A JSON body is normally encoded when the request is sent, by the manager's encoder. This property encodes it at
-    /// each access with a plain `JSONEncoder`, and is nil if that fails.
+    /// The body, if it is in memory; JSON is encoded at each access with a plain `JSONEncoder`, and nil if that fails.
     public var body: Data? { if case .data(let data)? = core.encoded(by: nil).body { data } else { nil } }
     /// The tags, by which a manager finds the request.
     public var tags: Set<String> { core.tags }
@@ -96,9 +86,7 @@ public struct Request<Output: Sendable>: Sendable {
 
     /// If true, storing the request keeps alive only the caller's data, a decoder and a value to encode as JSON.
     var isValue: Bool { !decodesByFunction && core.isValue }
-}
 
-extension Request: CustomStringConvertible, CustomReflectable {
     /// Method and URL, without credentials.
     public var description: String { core.summary.description }
     /// A mirror of the description only, because a reflection of the properties would show secrets.
@@ -112,10 +100,6 @@ typealias RefusalDecoder = @Sendable (_ body: ReceivedBody, _ head: ResponseHead
 
 extension Request where Output == Void {
     /// Describes a request for status and header fields only, whose response body is received and discarded.
-    ///
-    /// - Parameters:
-    ///   - method: the request method.
-    ///   - url: a URL or string, absolute or relative to the manager's base URL.
     public init(method: HTTPMethod, url: some RequestURL) {
         self = Request<Void>(method: method, url: url) { _, _ in }.ignoringBody()
     }
@@ -134,9 +118,7 @@ extension Request where Output == Void {
 
     /// A POST request with a JSON body, whose response body is discarded.
     @_disfavoredOverload
-    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .post, url: url).json(json)
-    }
+    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { post(url).json(json) }
 
     /// A PUT request whose response body is discarded; give it a body with ``body(_:contentType:)-(Data,_)``.
     @_disfavoredOverload
@@ -144,9 +126,7 @@ extension Request where Output == Void {
 
     /// A PUT request with a JSON body, whose response body is discarded.
     @_disfavoredOverload
-    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .put, url: url).json(json)
-    }
+    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { put(url).json(json) }
 
     /// A PATCH request with a JSON body, whose response body is discarded.
     @_disfavoredOverload
@@ -155,10 +135,8 @@ extension Request where Output == Void {
     }
 }
 
-/// For calls that name no output type, such as `manager.send(.get(url))`.
-///
-/// Without these functions the compiler would choose the functions for `Void`, because only those would have a fixed
-/// output type. The body would then be discarded silently.
+/// For calls that name no output type, such as `manager.send(.get(url))`: otherwise the compiler would choose the
+/// functions for `Void`, the only ones with a fixed output type, and the body would be discarded silently.
 extension Request where Output == Data {
     /// A GET request for the raw body.
     public static func get(_ url: some RequestURL) -> Self { Self(method: .get, url: url) }
@@ -170,17 +148,13 @@ extension Request where Output == Data {
     public static func post(_ url: some RequestURL) -> Self { Self(method: .post, url: url) }
 
     /// A POST request with a JSON body, for the raw body of its response.
-    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .post, url: url).json(json)
-    }
+    public static func post(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { post(url).json(json) }
 
     /// A PUT request for the raw body of its response; give it a body with ``body(_:contentType:)-(Data,_)``.
     public static func put(_ url: some RequestURL) -> Self { Self(method: .put, url: url) }
 
     /// A PUT request with a JSON body, for the raw body of its response.
-    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {
-        Self(method: .put, url: url).json(json)
-    }
+    public static func put(_ url: some RequestURL, json: some Encodable & Sendable) -> Self { put(url).json(json) }
 
     /// A PATCH request with a JSON body, for the raw body of its response.
     public static func patch(_ url: some RequestURL, json: some Encodable & Sendable) -> Self {

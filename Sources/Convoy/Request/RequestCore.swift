@@ -1,7 +1,7 @@
 // The part of a request that does not depend on its output.
 import Foundation
 
-struct RequestCore: Sendable {
+@dynamicMemberLookup struct RequestCore: Sendable, CustomReflectable {
     var method: HTTPMethod
     var url: URL?
     var headerFields = HeaderFields()
@@ -14,8 +14,9 @@ struct RequestCore: Sendable {
 
     init(method: HTTPMethod, url: URL?) { (self.method, self.url) = (method, url) }
 
-    private struct Details: Sendable {
+    struct Details: Sendable {
         var priority = Operation.QueuePriority.normal
+        /// Encoded items that are appended to the URL's query.
         var query: [String] = []
         var body: GivenBody?
         var tags: Set<String> = []
@@ -24,42 +25,17 @@ struct RequestCore: Sendable {
         var defect: String?
     }
 
-    var priority: Operation.QueuePriority {
-        get { details?.value.priority ?? .normal }
-        set { changeDetails { $0.priority = newValue } }
-    }
-    /// Encoded items that are appended to the URL's query.
-    var query: [String] {
-        get { details?.value.query ?? [] }
-        set { changeDetails { $0.query = newValue } }
-    }
-    var body: GivenBody? {
-        get { details?.value.body }
-        set { changeDetails { $0.body = newValue } }
-    }
-    var tags: Set<String> {
-        get { details?.value.tags ?? [] }
-        set { changeDetails { $0.tags = newValue } }
-    }
-    var name: String? {
-        get { details?.value.name }
-        set { changeDetails { $0.name = newValue } }
-    }
-    var destination: BodyDestination {
-        get { details?.value.destination ?? .memory }
-        set { changeDetails { $0.destination = newValue } }
-    }
-    var defect: String? {
-        get { details?.value.defect }
-        set { changeDetails { $0.defect = newValue } }
-    }
-
-    private mutating func changeDetails(_ change: (inout Details) -> Void) {
-        var changed = details ?? CopyOnWrite(Details())
-        // `details` releases its box during the change. Otherwise the box would have two owners and would be copied.
-        details = nil
-        change(&changed.value)
-        details = changed
+    subscript<Value>(dynamicMember property: WritableKeyPath<Details, Value>) -> Value {
+        @inline(__always) get {
+            if let details { details.value[keyPath: property] } else { Details()[keyPath: property] }
+        }
+        @inline(__always) set {
+            var changed = details ?? CopyOnWrite(Details())
+            // `details` releases its box during the change. Otherwise the box would have two owners and would be copied.
+            details = nil
+            changed.value[keyPath: property] = newValue
+            details = changed
+        }
     }
 
     func findDefect() -> String? {
@@ -69,35 +45,37 @@ struct RequestCore: Sendable {
     }
 
     func findDefectBesideURL() -> String? {
-        if let defect { return defect }
-        if let limit = policyBox?.policies.bodyLimit, limit < 0 { return "the body size limit is negative" }
-        if let defect = policyBox?.policies.paceDefect { return defect }
-        if let defect = policyBox?.policies.cache?.defect { return defect }
-        if let deadline = policyBox?.policies.deadline ?? nil, deadline <= .zero {
-            return "the deadline is not positive"
+        if let defect = self.defect { return defect }
+        if let box = policyBox {
+            if let limit = box.policies.bodyLimit, limit < 0 { return "the body size limit is negative" }
+            if let limit = box.policies.maxBytesPerSecond, limit <= 0 { return "the rate limit is not positive" }
+            if let speed = box.policies.minimumSpeed {
+                if speed.bytesPerSecond <= 0 { return "the minimum speed is not positive" }
+                if speed.duration <= .zero { return "the time of the minimum speed is not positive" }
+            }
+            if let defect = box.policies.cache?.defect { return defect }
+            if let deadline = box.policies.deadline ?? nil, deadline <= .zero { return "the deadline is not positive" }
         }
         return PreparedRequest.findDefect(
-            method: method, headerFields: headerFields, hasBody: body != nil,
+            method: method, headerFields: headerFields, hasBody: self.body != nil,
             idleTimeout: policyBox?.policies.idleTimeout ?? .seconds(1),
             attemptTimeout: policyBox?.policies.attemptTimeout ?? nil)
     }
-}
 
-extension RequestCore {
     var summary: RequestSummary { RequestSummary(method: method, url: url) }
 
     var answerRules: AnswerRules {
-        AnswerRules(method: method, destination: destination, policyBox: policyBox, decodesAtOnce: decodesAtOnce)
+        AnswerRules(method: method, destination: self.destination, policyBox: policyBox, decodesAtOnce: decodesAtOnce)
     }
 
     func bodyLimit(_ defaults: RequestDefaults) -> Int64? { answerRules.bodyLimit(defaults) }
 
     var isValue: Bool {
-        switch destination {
+        switch self.destination {
         case .memory, .nowhere, .file: break
         case .segment, .stream, .chunks: return false
         }
-        switch body {
+        switch self.body {
         case nil, .data, .file, .json: break
         case .stream, .multipart: return false
         }
@@ -109,7 +87,7 @@ extension RequestCore {
     /// - Parameter encoder: nil for a plain `JSONEncoder`.
     /// - Thread: the calling thread runs the caller's `encode(to:)`, so it must hold no lock.
     func encoded(by encoder: JSONEncoder?) -> RequestCore {
-        guard case .json(let encode)? = body else { return self }
+        guard case .json(let encode)? = self.body else { return self }
         var core = self
         core.body = nil
         do {
@@ -123,9 +101,7 @@ extension RequestCore {
     static func defect(_ name: String, _ error: any Error) -> String {
         "\(name) could not be encoded: \((error as? EncodingError)?.reason ?? "\(error)")"
     }
-}
 
-extension RequestCore: CustomReflectable {
     /// A mirror of the summary only, because a reflection of the properties would show secrets.
     var customMirror: Mirror { Mirror(self, children: ["request": summary.description]) }
 }

@@ -17,8 +17,7 @@ final class RequestDefaults: Sendable {
 
     static let standard = RequestDefaults()
 
-    /// A slash is appended to the path of the base URL, because a relative URL would otherwise replace the last
-    /// component.
+    /// With a slash at the end of the base URL, a relative URL does not replace its last component.
     init(
         baseURL: URL? = nil, headerFields: HeaderFields = [:], encoder: JSONEncoder? = nil,
         decoder: JSONDecoder? = nil, idleTimeout: Duration = .seconds(60), attemptTimeout: Duration? = nil,
@@ -123,9 +122,9 @@ extension RequestCore {
             // The first segment of a relative reference must not contain a colon (RFC 3986, section 4.2).
             throw refusal("\(defect.reason); if it is relative to the base URL, write ./\(given.redactedString)")
         }
-        if !query.isEmpty {
+        if !self.query.isEmpty {
             let earlier = url.query(percentEncoded: true).map { $0.isEmpty ? [] : [$0] } ?? []
-            guard let extended = url.withQuery(earlier + query) else {
+            guard let extended = url.withQuery(earlier + self.query) else {
                 throw refusal("the query parameters cannot be added to the URL")
             }
             url = extended
@@ -152,16 +151,14 @@ extension PreparedRequest {
 
 extension URL {
     fileprivate var endingWithSlash: URL {
-        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true),
-            !components.percentEncodedPath.hasSuffix("/")
-        else { return self }
-        components.percentEncodedPath += "/"
-        return components.url ?? self
+        var reference = URLReference(absoluteString)
+        if !reference.path.hasSuffix("/") { reference.path += "/" }
+        return reference.url ?? self
     }
 
     fileprivate func withQuery(_ pairs: [String]) -> URL? {
-        guard var components = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }
-        components.percentEncodedQuery = pairs.joined(separator: "&")
-        return components.url
+        var reference = URLReference(absoluteString)
+        reference.query = pairs.joined(separator: "&")
+        return reference.url
     }
 }

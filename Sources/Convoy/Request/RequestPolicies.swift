@@ -32,8 +32,7 @@ struct RequestPolicies: Sendable {
     var sharedRateLimit: RateLimit?
     var minimumSpeed: MinimumSpeed?
     var decodesFile = false
-    /// A redirect, or a link from one result page to the next, led to an origin for which the caller's credentials are
-    /// not.
+    /// A redirect, or a link to the next result page, led to an origin that must not receive the caller's credentials.
     var hasLeftOrigin = false
     /// Whether the request goes to a mirror whose origin differs from the origin of the download's URL.
     var isMirror = false
@@ -43,14 +42,6 @@ struct RequestPolicies: Sendable {
     var qualityOfService: QualityOfService?
     var cache: CacheOptions?
     var userInfo: [String: any Sendable] = [:]
-
-    var paceDefect: String? {
-        if let maxBytesPerSecond, maxBytesPerSecond <= 0 { return "the rate limit is not positive" }
-        guard let minimumSpeed else { return nil }
-        if minimumSpeed.bytesPerSecond <= 0 { return "the minimum speed is not positive" }
-        if minimumSpeed.duration <= .zero { return "the time of the minimum speed is not positive" }
-        return nil
-    }
 }
 
 extension Request {
@@ -63,13 +54,12 @@ extension Request {
     /// Sets when the request is sent again; the manager's policy by default.
     public func retries(_ policy: RetryPolicy) -> Self { changed { $0.policies.retries = policy } }
 
-    /// Sets the maximum time of the request, including waits for dependencies and slots, redirects and back-off.
+    /// Sets the maximum time of the request, including waits for dependencies and slots, redirects and back-off; nil
+    /// for none, even if the manager has one.
     ///
     /// After that time the request fails with `.deadlineExceeded`, and the message says what took the time. If a retry
-    /// would start after the deadline, the request fails at once with the error of the last attempt. The time starts
-    /// when the manager receives the operation, or when you start the operation yourself. For a link of a chain, the
-    /// time starts when the link's request has been built. Nil means no deadline, even if
-    /// ``RequestManager/Configuration/deadline`` sets one.
+    /// would start later, the request fails at once with the error of the last attempt. The time starts when the
+    /// manager receives the operation, when you start it, or for a chain's link when its request has been built.
     public func deadline(_ deadline: Duration?) -> Self { changed { $0.policies.deadline = .some(deadline) } }
 
     /// Limits a link of a chain by the deadline of the operation whose result the link was built from.
@@ -80,9 +70,7 @@ extension Request {
         changed { $0.policies.interceptors += interceptors }
     }
 
-    /// Removes the manager's interceptors and the interceptors added so far.
-    ///
-    /// Use this modifier for requests that interceptors send themselves, for example to refresh a token.
+    /// Removes the manager's interceptors and those added so far, for requests that interceptors send themselves.
     public func withoutInterceptors() -> Self {
         changed {
             $0.policies.interceptors = []
@@ -101,27 +89,21 @@ extension Request {
 
     /// Allows the request to share its transfer with equal queued or running requests of the same manager.
     ///
-    /// The modifier applies only to GET requests without a body whose response stays in memory. Requests are equal if
-    /// they have the same URL, header fields, timeouts, speed limits, body limit, checks of the response, cache options
-    /// and mutual exclusion, and either all or none use the manager's interceptors. A request with its own
-    /// interceptors, or with a typed failure (``failing(with:decoder:)``), is not shared.
+    /// Only GET requests without a body whose response stays in memory share one. Requests are equal if they have the
+    /// same URL, header fields, timeouts, speed limits, body limit, checks of the response, cache options and mutual
+    /// exclusion, and either all or none use the manager's interceptors. A request with its own interceptors, or with a
+    /// typed failure (``failing(with:decoder:)``), is not shared.
     ///
-    /// Each request has its own deadline. It can be cancelled separately, and cancelling the last one ends the
-    /// transfer. The transfer has the highest priority among its requests. The first request determines the policies
-    /// for redirects and retries. Each request reports progress, and decodes the body itself.
+    /// Each request has its own deadline, reports progress, decodes the body itself and can be cancelled; cancelling
+    /// the last one ends the transfer. The transfer has the highest priority among its requests, and the first
+    /// request's policies for redirects and retries.
     public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
 
     /// Mutual exclusion: at most one request of this name runs at a time in a manager.
     ///
-    /// Such requests run in the order of priority and arrival, and occupy no slot while they wait.
-    /// ``RequestManager/why(_:)`` names the request that runs. A request owns the name from its first slot until it
-    /// finishes, also between attempts and while suspended. An interceptor of the request must not wait for another
-    /// request of the same name. The intercepted request owns the name, so both would wait forever.
-    ///
-    /// ```swift
-    /// let request = Request<Cart>.post(cartURL, json: item)
-    /// manager.enqueue(request.mutuallyExclusive("cart"))
-    /// ```
+    /// Such requests run in the order of priority and arrival, and occupy no slot while they wait;
+    /// ``RequestManager/why(_:)`` names the running one. A request owns the name from its first slot until it finishes,
+    /// even while suspended. Its interceptors must not wait for another request of the name, which would wait forever.
     public func mutuallyExclusive(_ name: String) -> Self { changed { $0.policies.exclusion = name } }
 
     /// Sets the quality of service of decoding and callbacks; see ``AnyRequestOperation/qualityOfService``.
@@ -129,40 +111,31 @@ extension Request {
         changed { $0.policies.qualityOfService = quality }
     }
 
-    /// Attaches a value to the request, for its operation's ``AnyRequestOperation/userInfo``.
-    ///
-    /// Nil removes the value. The value is never sent, nor shown in descriptions and logs.
+    /// Attaches a value for the operation's ``AnyRequestOperation/userInfo``, never sent, nor shown in descriptions and
+    /// logs; nil removes it.
     public func userInfo(_ key: String, _ value: (any Sendable)?) -> Self {
         changed { $0.policies.userInfo[key] = value }
     }
 
-    /// Sets the `Idempotency-Key`, by which the server recognises repetitions.
-    ///
-    /// A key allows retries for every method. An empty key has no effect.
+    /// Sets the `Idempotency-Key`, by which the server recognises repetitions, so that every method is retried; an
+    /// empty key has no effect.
     public func idempotencyKey(_ key: String = UUID().uuidString) -> Self { header("Idempotency-Key", key) }
 
-    /// Sets how the request uses the cache of its manager; ``CachePolicy/standard`` by default.
-    ///
-    /// A request with ``maxCacheAge(_:)`` or ``maxCacheStaleness(_:)`` needs ``CachePolicy/standard``. With any other
-    /// policy it is invalid.
+    /// Sets how the request uses the cache of its manager; ``maxCacheAge(_:)`` and ``maxCacheStaleness(_:)`` are valid
+    /// only with ``CachePolicy/standard``, the default.
     public func cachePolicy(_ policy: CachePolicy) -> Self { changedCache { $0.policy = policy } }
 
-    /// Sets the cache key that replaces the URL, for example to omit a signature in the query.
+    /// Sets the cache key that replaces the URL, for example to omit a signature in the query; an empty key is invalid.
     ///
-    /// Requests with the same key share stored responses, so use one key only for requests with the same response. The
-    /// key is stored unchanged, so it must not be a secret. An empty key makes the request invalid.
-    ///
-    /// A request with an unsafe method, such as POST, removes the responses that are stored under its key and its URL.
-    /// Without the key it removes only the responses under the URL.
+    /// Requests with the same key share stored responses. The key is stored unchanged, so it must not be a secret. A
+    /// request with an unsafe method, such as POST, removes the responses stored under its key and its URL.
     public func cacheKey(_ key: String) -> Self { changedCache { $0.key = key } }
 
     /// Sets the maximum age of a stored response that is used without validation; nil for any age.
     public func maxCacheAge(_ age: Duration?) -> Self { changedCache { $0.maxAge = age } }
 
-    /// Sets how long a stored response may be stale and still be used without validation.
-    ///
-    /// Nil, the default, allows only the staleness that the response itself allows. A response that forbids stale use
-    /// (`must-revalidate`, `no-cache`) is still validated.
+    /// Sets how long a stored response may be stale and still be used without validation, unless it forbids that
+    /// (`must-revalidate`, `no-cache`); nil, the default, leaves it to the response.
     public func maxCacheStaleness(_ staleness: Duration?) -> Self { changedCache { $0.maxStaleness = staleness } }
 
     package var cacheOptions: CacheOptions? { core.policyBox?.policies.cache }
@@ -177,14 +150,13 @@ extension Request {
 
     /// Sets the maximum number of body bytes per second; nil, the default, means no limit.
     ///
-    /// The manager's limit, ``RequestManager/maxBytesPerSecond``, applies as well. The bytes that the limit allows in a
-    /// tenth of a second may arrive at once. Body bytes are counted after content decoding. Header fields and sent
-    /// bytes are not counted.
+    /// The manager's limit, ``RequestManager/maxBytesPerSecond``, applies as well. Received body bytes are counted,
+    /// after content decoding. Those that the limit allows in a tenth of a second may arrive at once.
     ///
-    /// The limit pauses the transfer. During a pause, the operating system receives further bytes until its socket
-    /// buffers are full. The idle timeout and ``minimumSpeed(bytesPerSecond:over:)`` do not run during a pause, but
-    /// ``attemptTimeout(_:)`` and ``deadline(_:)`` do. All attempts of an operation share the limit. If requests share
-    /// a transfer (``coalesced()``), the limit of the first request is used. A later call replaces the limit.
+    /// The limit pauses the transfer, while the operating system still fills its socket buffers. The idle timeout and
+    /// ``minimumSpeed(bytesPerSecond:over:)`` do not run during a pause, but ``attemptTimeout(_:)`` and
+    /// ``deadline(_:)`` do. All attempts of an operation share the limit; requests that share a transfer
+    /// (``coalesced()``) have that of the first.
     ///
     /// - Parameter limit: bytes per second. Zero or less fails the request with `.invalidRequest`.
     /// - Errors: `.invalidRequest`, before anything is sent, with a transport that cannot pause: URLSession on Linux.
@@ -201,21 +173,14 @@ extension Request {
         return changed { $0.policies.sharedRateLimit = RateLimit(limit, clock: clock) }
     }
 
-    /// Sets the minimum speed of the body.
+    /// Sets the minimum speed of the body; by default only the idle timeout ends a slow transfer.
     ///
-    /// By default only the idle timeout ends a slow transfer. An attempt that receives fewer bytes within the duration
-    /// ends with `.timedOut`, and the message says how many bytes arrived. A retry or a resumed download follows if the
-    /// request allows it. The duration is measured in consecutive windows, which begin when the head of the response
-    /// arrives. A stalled transfer therefore ends after one to two windows. Time does not count while the operation is
-    /// suspended, while its reader or the disk is slow, or while a rate limit pauses the transfer.
-    ///
-    /// A later call replaces the values. If requests share a transfer (``coalesced()``), the values of the first
-    /// request are used.
-    ///
-    /// - Parameters:
-    ///   - bytesPerSecond: body bytes per second after content decoding. Zero or less fails the request with
-    ///     `.invalidRequest`.
-    ///   - duration: the length of a window. Zero or less fails the request with `.invalidRequest`.
+    /// An attempt that receives fewer bytes within the duration, after content decoding, ends with `.timedOut`, and the
+    /// message says how many bytes arrived. A retry or a resumed download follows if the request allows it. The
+    /// duration is measured in consecutive windows from the arrival of the head, so a stalled transfer ends after one
+    /// to two of them. Time does not count while the operation is suspended, its reader or the disk is slow, or a rate
+    /// limit pauses the transfer. Requests that share a transfer (``coalesced()``) have the values of the first. Zero
+    /// or less fails the request with `.invalidRequest`.
     public func minimumSpeed(bytesPerSecond: Int64, over duration: Duration) -> Self {
         changed {
             $0.policies.minimumSpeed = MinimumSpeed(bytesPerSecond: bytesPerSecond, duration: duration)
@@ -224,7 +189,6 @@ extension Request {
 }
 
 extension RequestCore {
-    /// Most requests have none.
     var policies: RequestPolicies {
         get { policyBox?.policies ?? RequestPolicies() }
         set { policyBox = PolicyBox(newValue) }

@@ -3,8 +3,7 @@ import CoreFoundation
 import Foundation
 
 enum ResponseDecoding {
-    // Raw bytes for `Data`, text for `String`, and JSON for all other types. With an `Optional` type, an empty body is
-    // decoded to nil.
+    // Raw bytes for `Data`, text for `String`, JSON for all other types; nil for an empty body and an `Optional` type.
     static func standard<Output: Decodable & Sendable>(
         _ type: Output.Type, _ body: Data, _ head: ResponseHead, _ decoder: JSONDecoder?
     ) throws -> Output {
@@ -26,17 +25,17 @@ enum ResponseDecoding {
     // The same holds for valid UTF-8 whose charset is unknown or wrong.
     static func text(_ body: Data, _ head: ResponseHead) throws -> String {
         if let (encoding, name, rest) = marked(body) {
-            guard let text = string(rest, encoding) else { throw TextError(reason: "its bytes are not valid \(name)") }
-            return text
+            if let text = string(rest, encoding) { return text }
+            throw DecodingError.corrupted("its bytes are not valid \(name)")
         }
         let name = head.headerFields["Content-Type"]?.parameter("charset")
         let encoding = name.map(encoding(named:)) ?? .utf8
         if let text = encoding.flatMap({ string(body, $0) }) ?? string(body, .utf8) { return text }
         guard encoding != nil else {
-            throw TextError(
-                reason: "its charset \((name ?? "").debugDescription) is unknown, and its bytes are not valid UTF-8")
+            throw DecodingError.corrupted(
+                "its charset \((name ?? "").debugDescription) is unknown, and its bytes are not valid UTF-8")
         }
-        throw TextError(reason: "its bytes are not valid \(name ?? "UTF-8")")
+        throw DecodingError.corrupted("its bytes are not valid \(name ?? "UTF-8")")
     }
 
     private static let marks: [(bytes: [UInt8], encoding: String.Encoding, name: String)] = [
@@ -51,8 +50,7 @@ enum ResponseDecoding {
             .map { ($0.encoding, $0.name, Data(body.dropFirst($0.bytes.count))) }
     }
 
-    // Nil if the bytes are invalid in the encoding. The length is checked because Foundation drops an incomplete code
-    // unit at the end.
+    // Nil for invalid bytes. The length is checked because Foundation drops an incomplete code unit at the end.
     static func string(_ body: Data, _ encoding: String.Encoding) -> String? {
         let unitBytes =
             switch encoding {
@@ -132,29 +130,19 @@ enum ResponseDecoding {
     private static func inUTF8(_ body: Data) throws -> Data {
         let zeros = body.prefix(4).map { $0 == 0 }
         let (encoding, name, rest): (String.Encoding, String, Data) =
-            if let marked = marked(body) {
-                marked
-            } else if zeros == [false, true, true, true] {
-                (.utf32LittleEndian, "UTF-32", body)
-            } else if zeros == [true, true, true, false] {
-                (.utf32BigEndian, "UTF-32", body)
-            } else if zeros.starts(with: [false, true]), body.count.isMultiple(of: 2) {
-                (.utf16LittleEndian, "UTF-16", body)
-            } else if zeros.starts(with: [true, false]), body.count.isMultiple(of: 2) {
-                (.utf16BigEndian, "UTF-16", body)
-            } else {
-                (.utf8, "UTF-8", body)
+            switch (marked(body), zeros, zeros.prefix(2)) {
+            case (let marked?, _, _): marked
+            case (_, [false, true, true, true], _): (.utf32LittleEndian, "UTF-32", body)
+            case (_, [true, true, true, false], _): (.utf32BigEndian, "UTF-32", body)
+            case (_, _, [false, true]) where body.count.isMultiple(of: 2): (.utf16LittleEndian, "UTF-16", body)
+            case (_, _, [true, false]) where body.count.isMultiple(of: 2): (.utf16BigEndian, "UTF-16", body)
+            default: (.utf8, "UTF-8", body)
             }
         if encoding == .utf8 { return rest }
         guard let text = string(rest, encoding) else {
             throw DecodingError.corrupted("its bytes are not valid \(name)")
         }
         return Data(text.utf8)
-    }
-
-    private struct TextError: Error, CustomStringConvertible {
-        let reason: String
-        var description: String { reason }
     }
 }
 
@@ -187,8 +175,7 @@ extension Error {
 }
 
 extension DecodingError.Context {
-    // For example `at user.tags[2]: `; empty for the complete body. Keys in a body can be of any length, so a long path
-    // is shortened.
+    // For example `at user.tags[2]: `; empty for the complete body. Keys can be of any length, so a long path is cut.
     fileprivate var place: String {
         if codingPath.isEmpty { return "" }
         var path = ""

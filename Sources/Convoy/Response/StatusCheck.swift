@@ -1,11 +1,8 @@
 // Which status codes are acceptable.
 
-/// Decides whether a status code is acceptable.
-///
-/// The check is a value instead of a function, because it runs on a transport's thread, where no user code may run.
+/// Decides whether a status code is acceptable, without user code, because it runs on a transport's thread.
 public struct StatusCheck: Sendable, Hashable {
     private enum Kind: Hashable {
-        case any
         case range(ClosedRange<Int>)
         case codes(Set<Int>)
     }
@@ -15,7 +12,7 @@ public struct StatusCheck: Sendable, Hashable {
     /// Accepts 200 to 299; this is the default of a manager.
     public static let successful = StatusCheck(kind: .range(200...299))
     /// Accepts every status code, for a caller that examines the code itself.
-    public static let any = StatusCheck(kind: .any)
+    public static let any = StatusCheck(kind: .range(.min ... .max))
     /// Accepts the codes in a range.
     public static func range(_ codes: ClosedRange<Int>) -> StatusCheck { StatusCheck(kind: .range(codes)) }
     /// Accepts the codes in a set.
@@ -23,7 +20,6 @@ public struct StatusCheck: Sendable, Hashable {
 
     func callAsFunction(_ statusCode: Int) -> Bool {
         switch kind {
-        case .any: true
         case .range(let codes): codes.contains(statusCode)
         case .codes(let codes): codes.contains(statusCode)
         }
@@ -32,33 +28,25 @@ public struct StatusCheck: Sendable, Hashable {
 
 /// A value instead of a function, for the reason of ``StatusCheck``.
 struct ContentTypeCheck: Sendable, Hashable {
-    struct Problem: Error {
-        let reason: String
-    }
+    private let ranges: [String]
 
-    private let ranges: [String]?
+    init(_ ranges: [String]) { self.ranges = ranges.compactMap(Self.mediaType) }
 
-    static let any = ContentTypeCheck(ranges: nil)
-
-    static func make(_ ranges: [String]) -> Result<ContentTypeCheck, Problem> {
-        if ranges.isEmpty { return .failure(Problem(reason: "the list of acceptable content types is empty")) }
-        for range in ranges where range.contains(";") || mediaType(of: range) == nil || range.hasPrefix("*/") {
-            guard range == "*/*" else {
-                return .failure(
-                    Problem(reason: "\(range.debugDescription) is not a content type such as text/html or image/*"))
-            }
+    static func defect(of ranges: [String]) -> String? {
+        if ranges.isEmpty { return "the list of acceptable content types is empty" }
+        let wrong = ranges.first { range in
+            range != "*/*" && (range.contains(";") || mediaType(of: range) == nil || range.hasPrefix("*/"))
         }
-        return .success(ContentTypeCheck(ranges: ranges.compactMap(mediaType)))
+        return wrong.map { "\($0.debugDescription) is not a content type such as text/html or image/*" }
     }
 
     func callAsFunction(_ type: String) -> Bool {
-        guard let ranges else { return true }
-        return ranges.contains { range in
+        ranges.contains { range in
             range == type || range == "*/*" || range.hasSuffix("/*") && type.hasPrefix(range.dropLast())
         }
     }
 
-    var description: String { ranges?.joined(separator: ", ") ?? "*/*" }
+    var description: String { ranges.joined(separator: ", ") }
 
     static func mediaType(of contentType: String) -> String? {
         let type = String(contentType.prefix { $0 != ";" }).trimmingBlanks.lowercased()

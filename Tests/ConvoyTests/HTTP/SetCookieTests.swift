@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct SetCookieTests {
     private func parse(_ text: String) -> SetCookie? {
-        SetCookie(text[...], limits: CookieJar.Limits(), now: CookieFixture.start)
+        SetCookie(text[...], maxCookieBytes: 4_096, maxAttributeBytes: 1_024, now: CookieFixture.start)
     }
 
     @Test(arguments: [

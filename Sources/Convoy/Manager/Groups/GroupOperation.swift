@@ -34,8 +34,7 @@ import Foundation
 /// | an operation is added after the group has finished | the operation fails with `.invalidRequest` and is not sent |
 ///
 /// The priority of a group at enqueueing decides when it starts, not when its members start. `cancelAllOperations()` of
-/// its queue cancels the group. A barrier waits for the group and all its members, including members that are added
-/// after the barrier.
+/// its queue cancels the group. A barrier waits for the group and all its members, even later ones.
 ///
 /// ## Concurrency
 /// Use a group from any thread. The function runs in its own task, which is cancelled with the group. The function must
@@ -46,7 +45,7 @@ import Foundation
 /// - ``result``
 /// - ``onFinish(on:_:)-(Delivery?,_)``
 /// - ``copy()``
-public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable {
+public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable, TypedDependency {
     // @unchecked: this class adds only a lock and a constant to its superclass.
 
     /// The result of a group.
@@ -62,7 +61,14 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
             named: name, scheduler,
             erased: { group in
                 do { return GroupValue(try await work(group)) } catch {
-                    return AnyOutcome(error: Self.failure(error).with(RequestSummary(text: group.operation.label)))
+                    let failure =
+                        switch error {
+                        case let error as RequestError: error
+                        case is CancellationError:
+                            RequestError(.cancelled, "its function was cancelled", underlying: error)
+                        default: RequestError(.groupFailed, "its function failed: \(error)", underlying: error)
+                        }
+                    return AnyOutcome(error: failure.with(RequestSummary(text: group.operation.label)))
                 }
             })
     }
@@ -76,17 +82,11 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         whenSettled { [members] _ in withExtendedLifetime(members.withLock { $0.end() }) {} }
     }
 
-    /// The outcome; nil until the group has finished.
-    ///
-    /// It is set before `isFinished` becomes true and never changes.
+    /// The outcome, set before `isFinished` becomes true and then constant; nil until the group has finished.
     public var result: Result? { withLock { $0.outcome }.map { Self.typed($0) } }
 
-    /// Adds a handler for the outcome, as ``RequestOperation/onFinish(on:_:)-(Delivery?,_)`` does.
-    ///
-    /// - Parameters:
-    ///   - delivery: where to call the handler; by default the manager's choice, or a serial executor of this
-    ///     operation.
-    ///   - handler: receives the outcome, after the callbacks of all members.
+    /// Adds a handler for the outcome, called after those of all members, as
+    /// ``RequestOperation/onFinish(on:_:)-(Delivery?,_)`` does.
     @discardableResult
     public func onFinish(on delivery: Delivery? = nil, _ handler: @escaping @Sendable (Result) -> Void) -> Self {
         whenFinished(FinishHandler(place: place(delivery)) { handler(Self.typed($0)) })
@@ -99,19 +99,16 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         onFinish(on: .queue(.main)) { delivery.run($0, handler) }
     }
 
-    /// The value that the function returned, available when the group has finished.
-    ///
-    /// Reading the value does not start the operation. Cancelling the task cancels the operation.
+    /// The value that the function returned, when the group has finished; cancelling the task cancels the group.
     ///
     /// - Throws: the operation's error.
     public var value: Output {
         get async throws(RequestError) { try Self.typed(await outcome()).get() }
     }
 
-    /// A new group with the same function, name and manager, which has not run.
+    /// A new group with the same function, name and manager, but without members, handlers, observers and dependencies.
     ///
-    /// Members, handlers, observers and dependencies are not copied. A group releases its function when it finishes, so
-    /// a copy of a finished group fails with `.invalidRequest`.
+    /// A finished group has released its function, so its copy fails with `.invalidRequest`.
     ///
     /// - Thread: any.
     public override func copy() -> GroupOperation<Output> {
@@ -130,16 +127,6 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         if let value = outcome as? GroupValue<Output> { return .success(value.value) }
         return .failure(outcome.error ?? RequestError(.groupFailed, "the outcome is of another type"))
     }
-
-    private static func failure(_ error: any Error) -> RequestError {
-        switch error {
-        case let error as RequestError: error
-        case is CancellationError: RequestError(.cancelled, "its function was cancelled", underlying: error)
-        default: RequestError(.groupFailed, "its function failed: \(error)", underlying: error)
-        }
-    }
-
-    // MARK: Running
 
     private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: scheduler) }
 
@@ -177,9 +164,7 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         let more = count > first.count ? " and \(count - first.count) more" : ""
         return names.isEmpty ? nil : "executing, and waits for \(names.joined(separator: ", "))\(more)"
     }
-}
 
-extension GroupOperation: TypedDependency {
     /// The value of the group; a link fails when the group has none.
     public var input: DependencyInput<Output> { DependencyInput(self) { self.result } }
 }
@@ -195,27 +180,10 @@ private final class GroupValue<Output: Sendable>: AnyOutcome, @unchecked Sendabl
 }
 
 extension RequestManager {
-    /// Makes a group: an operation whose function adds other operations while it runs.
+    /// Makes a group: an operation whose function adds other operations while it runs, once it is enqueued or started.
     ///
-    /// Nothing runs until the operation is enqueued or started.
-    ///
-    /// ```swift
-    /// let pages = manager.operation(named: "all pages") { group in
-    ///     var next: String? = "https://example.com/items"
-    ///     var items: [Item] = []
-    ///     while let url = next {
-    ///         let page = try await group.send(Request<Page>.get(url)).value
-    ///         items += page.items
-    ///         next = page.next
-    ///     }
-    ///     return items
-    /// }
-    /// ```
-    ///
-    /// - Parameters:
-    ///   - name: the operation's name in messages and logs.
-    ///   - work: adds members to the group and returns the value of the operation. The function runs in its own task,
-    ///     which is cancelled when the group is stopped. The group always finishes after the function has returned.
+    /// The function returns the value of the operation. It runs in its own task, which is cancelled when the group is
+    /// stopped. The group always finishes after the function has returned.
     public func operation<Output>(
         named name: String, _ work: @escaping @Sendable (_ group: OperationGroup) async throws -> Output
     ) -> GroupOperation<Output> {

@@ -3,12 +3,10 @@ import Foundation
 
 /// The members of a ``GroupOperation``, as its function sees them.
 ///
-/// A member is any operation that the group waits for: a request, a link of a chain, a download, another group. The
-/// group finishes when its function and the last callback of its last member have returned. Callbacks of members may
-/// therefore add more members.
-///
-/// An operation that is added to a stopped group fails with `.cancelled`. An operation that is added to a finished
-/// group fails with `.invalidRequest`. In both cases nothing is sent.
+/// A member is any operation that the group waits for: a request, a link of a chain, a download, another group.
+/// Callbacks of members may add more members, because the group finishes after the last callback of its last member. An
+/// operation that is added to a stopped group fails with `.cancelled`, to a finished one with `.invalidRequest`,
+/// without being sent.
 ///
 /// ## Concurrency
 /// Use the value from any thread.
@@ -45,13 +43,7 @@ public struct OperationGroup: Sendable {
         for operation in operations { add(operation, onFailure: policy) }
     }
 
-    /// Makes an operation and enqueues it as a member.
-    ///
-    /// - Parameters:
-    ///   - request: what to send.
-    ///   - policy: what the group does when the operation fails.
-    ///   - handler: receives the outcome; the handler may add members.
-    /// - Returns: the operation, to cancel or observe it, or to let other operations depend on it.
+    /// Makes, enqueues and returns an operation as a member, whose handler may add members.
     @discardableResult
     public func enqueue<Output>(
         _ request: Request<Output>, onFailure policy: DependencyPolicy = .fail,
@@ -63,10 +55,9 @@ public struct OperationGroup: Sendable {
         return operation
     }
 
-    /// Sends a request as a member and waits for its response.
+    /// Sends a request as a member and waits for its response; cancelling the task cancels the request.
     ///
-    /// The caller handles a failure. A failure does not stop the group unless the group's function throws it.
-    /// Cancelling the task cancels the request.
+    /// A failure stops the group only if the group's function throws it.
     ///
     /// - Throws: the error with which the request failed.
     @discardableResult
@@ -77,19 +68,15 @@ public struct OperationGroup: Sendable {
         return try await operation.response()
     }
 
-    /// Stops the group.
-    ///
-    /// The call cancels the members, including those added later, and the task of the group's function. The group fails
-    /// with `.cancelled` when the function and all members have finished. A second call, or a call after a failure, has
-    /// no effect.
+    /// Stops the group: cancels its members, also those added later, and the task of its function, then fails with
+    /// `.cancelled`; no effect on a group that has been stopped or has failed.
     public func cancel() { operation.cancel() }
 
     /// Whether the group has been stopped: it was cancelled, or a member or its function failed.
     public var isCancelled: Bool { state.withLock { $0.isStopped } }
 
     private func add(_ member: AnyRequestOperation, onFailure policy: DependencyPolicy) {
-        // An internal operation has no dependencies, because no caller can reference it. So it cannot be part of a
-        // cycle.
+        // An internal operation has no dependencies, because no caller has it, so it cannot be part of a cycle.
         if !member.isInternal,
             case .cycle(let cycle) = operation.connect(to: member, policy: .ignore, isMember: true)
         {

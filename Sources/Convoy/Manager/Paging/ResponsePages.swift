@@ -1,10 +1,9 @@
 // Pagination: each response determines the next request.
 import Foundation
 
-/// The pages of a paginated resource, as a sequence of responses.
+/// The pages of a paginated resource, as a sequence of responses, each fetched when the loop reads it.
 ///
-/// The sequence fetches a page only when the loop reads it. Leaving the loop early fetches no more pages. Cancelling
-/// the task cancels the running request. Every loop starts with the first page.
+/// Cancelling the task cancels the running request. Every loop starts with the first page.
 ///
 /// ```swift
 /// let first = Request<[Item]>.get("https://example.com/items")
@@ -18,7 +17,7 @@ import Foundation
 /// for try await page in pages { show(page.value.items) }
 /// ```
 ///
-/// A page that was fetched before ends the sequence with `.pageRepeated`, because it would cause an endless loop. Use
+/// A page that was fetched before would cause an endless loop, so it ends the sequence with `.pageRepeated`. Use
 /// `prefix(_:)` to limit a server that returns new pages without end.
 ///
 /// ## Concurrency
@@ -31,13 +30,9 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
 
     fileprivate let manager: RequestManager
     fileprivate let first: Request<Output>
-    fileprivate let follow: @Sendable (Page) async throws(RequestError) -> Request<Output>?
-
-    fileprivate struct Page: Sendable {
-        let response: Response<Output>
-        let request: Request<Output>
-        let prepared: PreparedRequest?
-    }
+    /// Makes the next request from the response, the request and the prepared request of a page.
+    fileprivate let follow:
+        @Sendable (Response<Output>, Request<Output>, PreparedRequest?) async throws(RequestError) -> Request<Output>?
 
     /// Makes an iterator, which starts with the first page.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
@@ -55,10 +50,9 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
             step = { () throws(RequestError) in pages.first }
         }
 
-        /// Fetches the next page; nil after the last.
+        /// Fetches the next page; nil after the last, and after an error.
         ///
-        /// - Throws: once, the error of the request, or `.pageRepeated` for a page that was fetched before.
-        ///   Afterwards the result is nil.
+        /// - Throws: the error of the request, or `.pageRepeated` for a page that was fetched before.
         public mutating func next(
             isolation actor: isolated (any Actor)?
         ) async throws(RequestError) -> Response<Output>? {
@@ -75,31 +69,22 @@ public struct ResponsePages<Output: Sendable>: AsyncSequence, Sendable {
                     summary: prepared.summary)
             }
             let response = try await pages.manager.send(request)
-            let page = Page(response: response, request: request, prepared: prepared)
-            step = { [pages] () throws(RequestError) in try await pages.follow(page) }
+            step = { [pages, request] () throws(RequestError) in try await pages.follow(response, request, prepared) }
             return response
         }
-
-        /// Fetches the next page; nil after the last.
-        public mutating func next() async throws(RequestError) -> Response<Output>? { try await next(isolation: nil) }
     }
 }
 
 extension RequestManager {
-    /// The pages of a resource, whose requests a function makes.
+    /// The pages of a resource, whose requests a function makes from the response before; nil after the last.
     ///
-    /// Each next request is made from the response before it.
-    ///
-    /// - Parameters:
-    ///   - first: the request of the first page.
-    ///   - next: makes the request of the next page; nil after the last. Called when that page is read. If the function
-    ///     throws, the sequence ends with that ``RequestError``, with `.cancelled` for a `CancellationError`, or with
-    ///     `.invalidRequest` for any other error.
+    /// It is called when that page is read. If it throws, the sequence ends with that ``RequestError``, with
+    /// `.cancelled` for a `CancellationError`, or with `.invalidRequest` for any other error.
     public func pages<Output>(
         _ first: Request<Output>, next: @escaping @Sendable (Response<Output>) async throws -> Request<Output>?
     ) -> ResponsePages<Output> {
-        ResponsePages(manager: self, first: first) { page throws(RequestError) in
-            do { return try await next(page.response) } catch let error as RequestError { throw error } catch {
+        ResponsePages(manager: self, first: first) { response, _, _ throws(RequestError) in
+            do { return try await next(response) } catch let error as RequestError { throw error } catch {
                 let isCancelled = error is CancellationError
                 throw RequestError(
                     isCancelled ? .cancelled : .invalidRequest, "the next page could not be determined: \(error)",
@@ -108,34 +93,31 @@ extension RequestManager {
         }
     }
 
-    /// The pages of a resource that links each page to the next.
+    /// The pages of a resource that links each page to the next (`Link` with the relation `next`, RFC 8288).
     ///
-    /// The `Link` field with the relation `next` (RFC 8288) leads to the next page. The next request is like the first,
-    /// but a GET without a body, or a HEAD if the first was one. A link to another origin receives no secret: no secret
-    /// header field of the request or the manager, and nothing from authenticators. A link from https to http ends the
-    /// sequence with `.redirectRefused`, unless ``RedirectPolicy/allowsInsecure`` says otherwise. A link that is no URL
-    /// ends it with `.badResponse`.
-    ///
-    /// - Parameter first: the request of the first page.
+    /// The next request is like the first, but a GET without a body, or a HEAD if the first was one. A link to another
+    /// origin receives no secret: no secret header field of the request or the manager, and nothing from
+    /// authenticators. A link from https to http ends the sequence with `.redirectRefused`, unless
+    /// ``RedirectPolicy/allowsInsecure`` says otherwise, and a link that is no URL with `.badResponse`.
     public func pages<Output>(_ first: Request<Output>) -> ResponsePages<Output> {
-        return ResponsePages(manager: self, first: first) { [scheduler] page throws(RequestError) in
-            let head = page.response.head
-            guard let link = head.link("next", from: page.response.request.url) else {
+        return ResponsePages(manager: self, first: first) { [scheduler] response, request, prepared throws(RequestError) in
+            let head = response.head
+            guard let link = head.link("next", from: response.request.url) else {
                 guard head.linkReference("next") != nil else { return nil }
                 throw RequestError(
                     .badResponse, "the link to the next page is not a URL of at most 16 KiB",
-                    summary: page.response.request.summary, response: head)
+                    summary: response.request.summary, response: head)
             }
-            let policy = page.request.core.policyBox?.policies.redirects ?? scheduler.redirects
-            if !policy.allowsInsecure, page.response.request.url.scheme?.lowercased() == "https",
+            let policy = request.core.policyBox?.policies.redirects ?? scheduler.redirects
+            if !policy.allowsInsecure, response.request.url.scheme?.lowercased() == "https",
                 link.scheme?.lowercased() == "http"
             {
                 throw RequestError(
                     .redirectRefused,
                     "the next page, \(link.shortened), leads from https to http, where it can be read and changed on the "
-                        + "way", summary: page.response.request.summary, response: page.response.head)
+                        + "way", summary: response.request.summary, response: response.head)
             }
-            return page.request.leading(to: link, after: page.response, page.prepared, scheduler.defaults)
+            return request.leading(to: link, after: response, prepared, scheduler.defaults)
         }
     }
 }

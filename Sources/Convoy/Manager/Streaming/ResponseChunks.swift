@@ -55,9 +55,6 @@ public struct ResponseChunks: AsyncSequence, Sendable {
             }
             return try result.get()
         }
-
-        /// The next chunk; nil after the last.
-        public mutating func next() async throws(RequestError) -> Data? { try await next(isolation: nil) }
     }
 
     /// Cancels the request when the sequence and its last iterator are released.
@@ -71,33 +68,24 @@ public struct ResponseChunks: AsyncSequence, Sendable {
 }
 
 extension RequestManager {
-    /// Sends a request and reads its body line by line; see ``ResponseLines``.
-    ///
-    /// - Parameters:
-    ///   - request: the request, which is sent at once.
-    ///   - maxLineBytes: the maximum length of a line without its end; 1 MiB by default. A longer line fails the
-    ///     request with `.bodyTooLarge`.
+    /// Sends a request at once and reads its body line by line (``ResponseLines``); a line of more than `maxLineBytes`,
+    /// without its end, fails the request with `.bodyTooLarge`.
     public func lines(of request: Request<Data>, maxLineBytes: Int64 = 1 << 20) -> ResponseLines {
         ResponseLines(chunks(of: request), maxLineBytes: maxLineBytes)
     }
 
-    /// Sends a request and reads server-sent events.
+    /// Sends a request and reads server-sent events, whose lines and data have at most `maxEventBytes`, by default 1
+    /// MiB.
     ///
-    /// As in a browser, a new connection follows a connection that ended, with or without an error. The new request has
-    /// the last event's id in `Last-Event-ID`. Use `reconnecting: .never` to read one connection, for responses that
-    /// have an end. The wait before a reconnection has two parts. The first is the server's `retry`, or else three
-    /// seconds, or a longer `Retry-After` of a failed response. The policy's `maxRetryAfter` limits this part. The
-    /// second part is the policy's own wait. `maxRetries` limits the reconnections since the last event. As for
-    /// retries, the policy decides which failures, status codes and methods allow a reconnection. To resume after an
-    /// earlier run, set `Last-Event-ID` on the request.
+    /// As in a browser, a new connection follows one that ended, with or without an error, with the last event's id in
+    /// `Last-Event-ID`; to resume after an earlier run, set that field on the request. For responses that have an end,
+    /// use ``RetryPolicy/never``. The wait before a reconnection is the server's `retry`, or else three seconds, or a
+    /// longer `Retry-After` of a failed response, at most the policy's `maxRetryAfter`, plus the policy's own wait.
+    /// `maxRetries` limits the reconnections since the last event. As for retries, the policy decides which failures,
+    /// status codes and methods allow a reconnection. `Accept` and `Cache-Control` are added if they are missing.
     ///
-    /// If the server is silent for longer than ``Request/idleTimeout(_:)``, the connection counts as lost. Set that
+    /// If the server is silent for longer than ``Request/idleTimeout(_:)``, the connection counts as lost, so set that
     /// timeout above the longest pause of the server.
-    ///
-    /// - Parameters:
-    ///   - request: the request. `Accept` and `Cache-Control` are added if the request does not have them.
-    ///   - policy: when to reconnect; ``RetryPolicy/standard`` by default.
-    ///   - maxEventBytes: the maximum length of a line or of an event's data; 1 MiB by default.
     public func events(
         of request: Request<Data>, reconnecting policy: RetryPolicy = .standard, maxEventBytes: Int64 = 1 << 20
     ) -> ServerSentEvents {

@@ -4,13 +4,10 @@ import Foundation
 /// The body of one response, line by line, for one reader.
 ///
 /// A line ends with LF, CR LF or CR. Empty lines and a last line without an end are included. The text is read as
-/// UTF-8, whatever the charset. A byte order mark at the beginning is removed, and invalid bytes become U+FFFD. A
-/// line longer than allowed fails the request with `.bodyTooLarge`. After a failure the complete lines are returned
-/// first, then the error is thrown; `.cancelled` and `.deadlineExceeded` are thrown at once. An incomplete line is
-/// dropped.
+/// UTF-8, whatever the charset. A byte order mark at the beginning is removed, and invalid bytes become U+FFFD. A line
+/// longer than allowed fails the request with `.bodyTooLarge`. After a failure, an incomplete line is dropped.
 ///
-/// Memory is limited as for ``ResponseChunks``, plus one line. Leaving the loop early, or cancelling its task,
-/// cancels the request.
+/// Memory is as for ``ResponseChunks``, plus one line. Leaving the loop, or cancelling its task, cancels the request.
 ///
 /// ```swift
 /// for try await line in manager.lines(of: .get("https://example.com/log")) {
@@ -53,8 +50,8 @@ public struct ResponseLines: AsyncSequence, Sendable {
 
         /// The next line without its end; nil after the last.
         ///
-        /// - Throws: the operation's error, after the complete lines. `.cancelled` and `.deadlineExceeded` are thrown at
-        ///   once. Later calls throw the error again.
+        /// - Throws: the operation's error after the complete lines, `.cancelled` and `.deadlineExceeded` at once; once more
+        ///   in later calls.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError) -> String? {
             if let end {
                 try end.get()
@@ -74,9 +71,6 @@ public struct ResponseLines: AsyncSequence, Sendable {
             end = .success(())
             return parser.finish()
         }
-
-        /// The next line without its end; nil after the last.
-        public mutating func next() async throws(RequestError) -> String? { try await next(isolation: nil) }
     }
 }
 

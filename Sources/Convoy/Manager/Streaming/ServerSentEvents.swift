@@ -3,14 +3,13 @@ import Foundation
 
 /// The events that a server sends, for one reader.
 ///
-/// Reading starts the request. The request accepts only `text/event-stream`; another content type fails with
-/// `.unacceptableContentType`. After a connection ends, a new one follows according to the policy of
-/// ``RequestManager/events(of:reconnecting:maxEventBytes:)``. The status 204 ends the stream; any other status except
-/// 200 fails with `.unacceptableStatus`. An incomplete event is dropped. An event larger than allowed fails with
-/// `.bodyTooLarge`.
+/// Reading starts the request, which accepts only `text/event-stream`. After a connection ends, a new one follows
+/// according to the policy of ``RequestManager/events(of:reconnecting:maxEventBytes:)``. The status 204 ends the
+/// stream; any other status except 200 fails with `.unacceptableStatus`. An incomplete event is dropped. An event
+/// larger than allowed fails with `.bodyTooLarge`.
 ///
-/// Text is read as UTF-8, and invalid bytes become U+FFFD. Memory is limited as for ``ResponseChunks``, plus one
-/// event. Leaving the loop early, or cancelling its task, cancels the request.
+/// Text is read as UTF-8, and invalid bytes become U+FFFD. Memory is limited as for ``ResponseChunks``, plus one event.
+/// Leaving the loop early, or cancelling its task, cancels the request.
 ///
 /// ```swift
 /// let news = Request<Data>.get("https://example.com/news")
@@ -37,11 +36,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     let maxEventBytes: Int
     var reconnectionTimeHandler: (@Sendable (Duration) -> Void)?
 
-    /// The same events, with a handler for the reconnection time (`retry`) that the server sends with or without an
-    /// event.
-    ///
-    /// - Parameter handler: called by the reading task before the events that follow, if the time differs from the last
-    ///   one.
+    /// The same events, with a handler that the reading task calls for each new reconnection time (`retry`), at once.
     public func onReconnectionTime(_ handler: @escaping @Sendable (Duration) -> Void) -> ServerSentEvents {
         var events = self
         events.reconnectionTimeHandler = handler
@@ -61,8 +56,6 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         fileprivate var fruitlessCount = 0
         fileprivate var end: Result<Void, RequestError>?
         /// The time that clients must wait before a reconnection; nil while the server has not sent one.
-        ///
-        /// ``ServerSentEvents/onReconnectionTime(_:)`` reports it as soon as it arrives.
         public var reconnectionTime: Duration? { parser.reconnectionTime }
 
         /// The next event; nil after the last.
@@ -85,9 +78,6 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 throw error
             }
         }
-
-        /// The next event; nil after the last.
-        public mutating func next() async throws(RequestError) -> ServerSentEvent? { try await next(isolation: nil) }
 
         private mutating func read(isolation actor: isolated (any Actor)?) async throws(RequestError)
             -> ServerSentEvent?
@@ -160,8 +150,7 @@ private final class Pause: Producer {
 }
 
 extension Scheduler {
-    /// Throws `.cancelled` as soon as the reading task is cancelled, or a call cancels all of the manager's operations
-    /// or selects `last`.
+    /// Throws `.cancelled` as soon as the reading task, or the manager's operations or `last`, are cancelled.
     fileprivate func pause(
         for delay: Duration, after last: AnyRequestOperation, isolation _: isolated (any Actor)?
     ) async throws(RequestError) {
@@ -250,9 +239,9 @@ struct EventParser {
             if !value.contains(0) { nextEventID = String(Substring(value)) }
         case "retry":
             // Only digits are accepted, and only numbers that fit a duration.
-            guard value.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
-                let milliseconds = Int64(Substring(value)), milliseconds < 1 << 53
-            else { break }
+            guard value.allSatisfy(\.isDigit), let milliseconds = Int64(Substring(value)), milliseconds < 1 << 53 else {
+                break
+            }
             reconnectionTime = .milliseconds(milliseconds)
         default: break
         }
@@ -262,7 +251,6 @@ struct EventParser {
         lastEventID = nextEventID
         defer { (type, data) = ("", "") }
         guard !data.isEmpty else { return nil }
-        // Removes the LF after the last line of data.
         data.unicodeScalars.removeLast()
         return ServerSentEvent(
             type: type.isEmpty ? "message" : type, data: data, lastEventID: lastEventID ?? "",

@@ -77,20 +77,19 @@ final class JoinedReader: BlockingReader, @unchecked Sendable {
                 guard case .success(0) = result else { return result }
                 self.current = nil
             }
-            guard let next = bodies.popFirst() else { return .success(0) }
-            do throws(RequestError) { current = try Self.reader(of: next) } catch { return .failure(error) }
+            switch bodies.popFirst() {
+            case nil: return .success(0)
+            // The file's length is part of a declared total, so a file that has grown or shrunk fails the request.
+            case .file(let file, let byteCount)?: current = FileReader(file, byteCount: byteCount, mayGrow: false)
+            case let body?:
+                do throws(RequestError) {
+                    guard case .blocking(let reader) = try body.begin() else {
+                        throw RequestError(.bodyUnreadable, "a sequence cannot be a part of a body")
+                    }
+                    current = reader
+                } catch { return .failure(error) }
+            }
         }
-    }
-
-    private static func reader(of body: RequestBody) throws(RequestError) -> any BlockingReader {
-        // The file's length is part of a declared total, so a file that has grown or shrunk fails the request.
-        if case .file(let file, let byteCount) = body {
-            return FileReader(file, byteCount: byteCount, mayGrow: false)
-        }
-        guard case .blocking(let reader) = try body.begin() else {
-            throw RequestError(.bodyUnreadable, "a sequence cannot be a part of a body")
-        }
-        return reader
     }
 }
 

@@ -1,9 +1,7 @@
 // A multipart form (RFC 7578). Names are escaped as in browsers (WHATWG HTML, section 4.10.21.8).
 import Foundation
 
-/// A `multipart/form-data` body: fields and files, in order.
-///
-/// The length of a form is known before it is sent. Files are read while they are sent, so they need no memory.
+/// A `multipart/form-data` body of fields and files, in order; files are read while they are sent.
 ///
 /// ```swift
 /// var form = MultipartForm()
@@ -47,38 +45,20 @@ public struct MultipartForm: Sendable, Hashable {
         parts.append(Part(name: name, fileName: nil, contentType: nil, content: .data(Data(text.utf8))))
     }
 
-    /// Adds bytes in memory.
-    ///
-    /// - Parameters:
-    ///   - data: the bytes.
-    ///   - name: the name of the field.
-    ///   - fileName: the name under which the server receives it as a file; nil for a plain field.
-    ///   - contentType: the content type; if nil, it follows from the file name, and without a file name there is
-    ///     none.
+    /// Adds bytes in memory, with a file name as a file, whose content type follows from that name by default.
     public mutating func append(_ data: Data, name: String, fileName: String? = nil, contentType: String? = nil) {
         add(.data(data), name: name, fileName: fileName, contentType: contentType)
     }
 
-    /// Adds a file, which is read while it is sent.
+    /// Adds a file, which must exist when the request is sent, and is read meanwhile.
     ///
-    /// - Parameters:
-    ///   - file: the file, which must exist when the request is sent.
-    ///   - name: the name of the field.
-    ///   - fileName: the name that the server receives; if nil, the file's own.
-    ///   - contentType: the content type; if nil, it follows from the file name, or is `application/octet-stream`.
+    /// By default it has its own name, and the content type of its name or `application/octet-stream`.
     public mutating func append(file: URL, name: String, fileName: String? = nil, contentType: String? = nil) {
         add(.file(file), name: name, fileName: fileName ?? file.lastPathComponent, contentType: contentType)
     }
 
-    /// Adds the bytes of a stream, which are read while they are sent.
-    ///
-    /// - Parameters:
-    ///   - byteCount: the exact length. Fewer or more bytes fail the request with `.bodyUnreadable`.
-    ///   - name: the name of the field.
-    ///   - fileName: with `contentType` as in ``append(_:name:fileName:contentType:)``.
-    ///   - contentType: see `fileName`.
-    ///   - canRepeat: whether `stream` returns the same bytes each time it is called.
-    ///   - stream: as in ``Request/body(byteCount:canRepeat:contentType:stream:)``.
+    /// Adds the bytes of a stream, as in ``Request/body(byteCount:canRepeat:contentType:stream:)``; fewer or more bytes
+    /// than declared fail the request with `.bodyUnreadable`.
     public mutating func append(
         byteCount: Int64, name: String, fileName: String? = nil, contentType: String? = nil, canRepeat: Bool = true,
         stream: @escaping @Sendable () -> InputStream?
@@ -93,7 +73,7 @@ public struct MultipartForm: Sendable, Hashable {
         parts.append(Part(name: name, fileName: fileName, contentType: contentType, content: content))
     }
 
-    var contentType: String { "multipart/form-data; boundary=\(boundary.isToken ? boundary : "\"\(boundary)\"")" }
+    var contentType: String { "multipart/form-data; boundary=\(boundary.isHTTPToken ? boundary : "\"\(boundary)\"")" }
 
     var hasFiles: Bool { parts.contains { if case .file = $0.content { true } else { false } } }
 
@@ -177,7 +157,4 @@ extension String {
         return bytes.last == UInt8(ascii: "\\")
             || zip(bytes, bytes.dropFirst()).contains { $0 == UInt8(ascii: "\\") && $0 == $1 }
     }
-
-    /// Whether the text is a token (RFC 9110, section 5.6.2), given only characters that a boundary may have.
-    fileprivate var isToken: Bool { !utf8.contains { "()/:=?, ".utf8.contains($0) } }
 }

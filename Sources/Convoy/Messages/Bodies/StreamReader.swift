@@ -39,8 +39,7 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
     }
 
     private var failure: RequestError {
-        // `streamError` is read only after an error. Without one, Foundation's property traps, for example on a closed
-        // stream.
+        // `streamError` is read only after an error. Without one, as of a closed stream, Foundation's property traps.
         let error = stream.streamStatus == .error ? stream.streamError : nil
         let reason = error.map { ": \($0.localizedDescription)" } ?? ""
         return RequestError(.bodyUnreadable, "the body's stream failed\(reason)", underlying: error)
@@ -138,10 +137,9 @@ private struct LengthCheck {
     }
 }
 
-/// The bytes of a body that the caller's code produces while they are sent.
-///
-/// ``Request/body(byteCount:canRepeat:contentType:stream:)`` and its variants make streams, each equal only to itself.
-public final class BodyStream: Sendable {
+/// The bytes that the caller's code produces while they are sent
+/// (``Request/body(byteCount:canRepeat:contentType:stream:)`` and its variants); a stream is equal only to itself.
+public final class BodyStream: Sendable, Hashable {
     /// The length in bytes; with nil the body is sent in chunks (RFC 9112, section 7.1).
     public let byteCount: Int64?
     /// Whether the stream can be read again from its beginning.
@@ -193,9 +191,7 @@ public final class BodyStream: Sendable {
             .waiting(SequenceReader(chunks, byteCount: byteCount, priority: priority))
         }
     }
-}
 
-extension BodyStream: Hashable {
     /// Whether both are the same stream.
     public static func == (left: BodyStream, right: BodyStream) -> Bool { left === right }
     /// Hashes its identity.

@@ -163,7 +163,7 @@ final class Scheduler: Sendable {
         return result
     }
 
-    /// Changes the schedule. The caller then passes `next` to ``handOver(_:)``, after work that waits for nothing.
+    // Changes the schedule. The caller then passes `next` to ``handOver(_:)``, after work that waits for nothing.
     func changing<Result: Sendable & ~Copyable>(
         at now: ContinuousClock.Instant, then next: inout Schedule.Next?, _ change: (inout Schedule) -> Result
     ) -> Result {

@@ -1,8 +1,7 @@
 // A limit of requests per second: its configuration and its token bucket.
 
-/// A limit of requests per period.
+/// A limit of requests per period, as a token bucket: one every ``period`` / ``requests``, and ``burst`` after a pause.
 ///
-/// The limit is a token bucket: one request every ``period`` / ``requests``, and after a pause up to ``burst`` at once.
 /// Each attempt counts, including redirects and retries. Requests over the limit wait in their queue, by priority and
 /// order; requests to other hosts continue. If a deadline is earlier than the next token, the request fails at once
 /// with `.deadlineExceeded`, even if a cancelled request might return a token.
@@ -37,8 +36,6 @@ public struct RequestRate: Sendable, Hashable {
     /// A number of requests per second, evenly spaced.
     public static func perSecond(_ requests: Int) -> RequestRate { RequestRate(requests) }
 
-    fileprivate var interval: Duration { min(max(.zero, period), .seconds(86_400)) / max(1, requests) }
-
     var words: String { "\(max(1, requests)) request\(requests > 1 ? "s" : "") in \(period.words)" }
 }
 
@@ -53,7 +50,7 @@ struct RequestPacer {
 
     init(_ rate: RequestRate) {
         self.rate = rate
-        interval = rate.interval
+        interval = min(max(.zero, rate.period), .seconds(86_400)) / max(1, rate.requests)
         credit = interval * (min(max(1, rate.burst), 1_000_000) - 1)
     }
 

@@ -57,7 +57,7 @@ final class StallDetector: Sendable {
     /// - Thread: the clock's queue.
     private func check() {
         let told = change { state, now -> (tell: (@Sendable (RequestError) -> Void)?, words: String)? in
-            guard case .isTooSlow(let bytes, let time) = state.window.look(now: now) else { return nil }
+            guard let (bytes, time) = state.window.stall(now: now) else { return nil }
             state.isOver = true
             defer { state.tell = nil }
             return (state.tell, "it stalled: \(bytes) bytes in \(time.words), slower than the minimum of ")
@@ -73,12 +73,6 @@ struct MinimumSpeed: Hashable, Sendable {
 }
 
 struct SpeedWindow {
-    enum Verdict: Equatable {
-        /// The speed is sufficient, or not known yet.
-        case goesOn
-        case isTooSlow(bytes: Int64, time: Duration)
-    }
-
     private let minimum: MinimumSpeed
     /// How long the transfer has run in this window, up to `runningSince`.
     private var counted = Duration.zero
@@ -111,12 +105,13 @@ struct SpeedWindow {
 
     mutating func add(_ count: Int) { bytes = bytes.addingReportingOverflow(Int64(count)).partialValue }
 
-    mutating func look(now: ContinuousClock.Instant) -> Verdict {
+    /// The bytes of a window that was too slow; nil if the speed is sufficient, or not known yet.
+    mutating func stall(now: ContinuousClock.Instant) -> (bytes: Int64, time: Duration)? {
         count(now)
-        guard runningSince != nil, counted >= length else { return .goesOn }
+        guard runningSince != nil, counted >= length else { return nil }
         defer { (bytes, counted) = (0, .zero) }
         let isEnough = Double(bytes) >= Double(minimum.bytesPerSecond) * length.seconds
-        return isEnough ? .goesOn : .isTooSlow(bytes: bytes, time: counted)
+        return isEnough ? nil : (bytes, counted)
     }
 
     private mutating func count(_ now: ContinuousClock.Instant) {

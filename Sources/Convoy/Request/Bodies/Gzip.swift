@@ -6,26 +6,26 @@ import Foundation
 #endif
 
 extension Request {
-    /// Compresses the body with gzip and sets `Content-Encoding`.
+    /// Compresses the body with gzip and sets `Content-Encoding`, for servers that are known to accept it.
     ///
     /// The compression runs on the calling thread, except for JSON that is encoded later (``json(_:)``). Call this
-    /// method after the function that sets the body. A body that is set later is sent uncompressed, with a wrong
-    /// `Content-Encoding`. Use gzip only if you know that the server accepts it. A request without a body, or with a
-    /// body that is not in memory (a file, a stream, a sequence, a multipart form), becomes invalid with the reason.
+    /// method after the function that sets the body: a later body is sent uncompressed, with a wrong
+    /// `Content-Encoding`. Without a body, or with one that is not in memory (a file, a stream, a sequence, a form),
+    /// the request is invalid.
     ///
     /// - Complexity: O(*n*) for *n* bytes of body.
     public func gzipped() -> Self {
         changed { core in
             guard core.defect == nil else { return }
-            do throws(Gzip.Failure) {
+            do throws(EncodingError) {
                 switch core.body {
                 case .data(let body): core.body = .data(try Gzip.compress(body))
                 case .json(let encode): core.body = .json { try Gzip.compress(encode($0)) }
                 case .file, .stream, .multipart:
-                    throw Gzip.Failure(reason: "only a body in memory can be compressed with gzipped()")
+                    throw .refusal("only a body in memory can be compressed with gzipped()", at: [])
                 case nil:
                     let reason = "the request has no body to compress: call gzipped() after the function that sets it"
-                    throw Gzip.Failure(reason: reason)
+                    throw .refusal(reason, at: [])
                 }
                 let earlier = core.headerFields["Content-Encoding"].map { $0 + ", " } ?? ""
                 core.headerFields["Content-Encoding"] = earlier + "gzip"
@@ -38,35 +38,29 @@ extension Request {
 
 /// Writes one gzip member.
 enum Gzip {
-    struct Failure: Error, CustomStringConvertible {
-        let reason: String
-        var description: String { reason }
-    }
-
     #if canImport(CLibcurl)
-        static func compress(_ data: Data) throws(Failure) -> Data {
+        static func compress(_ data: Data) throws(EncodingError) -> Data {
             var output: UnsafeMutablePointer<UInt8>?
             var count = 0
             let status = data.withUnsafeBytes { bytes in
                 convoy_gzip(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, &output, &count)
             }
             guard status == CONVOY_ENCODING_OK, let output else {
-                throw Failure(
-                    reason: "the body could not be compressed: "
-                        + (status == CONVOY_ENCODING_NO_LIBRARY
-                            ? "libz could not be loaded" : "memory allocation failed"))
+                let isLoaded = status != CONVOY_ENCODING_NO_LIBRARY
+                let reason = isLoaded ? "memory allocation failed" : "libz could not be loaded"
+                throw .refusal("the body could not be compressed: \(reason)", at: [])
             }
             return Data(bytesNoCopy: output, count: count, deallocator: .free)
         }
     #else
         /// This function was never tested, because no Apple platform was available.
-        static func compress(_ data: Data) throws(Failure) -> Data {
+        static func compress(_ data: Data) throws(EncodingError) -> Data {
             // The system rejects empty data. These bytes are a last deflate block without content.
             var deflated = Data([0x03, 0x00])
             if !data.isEmpty {
                 // Despite its name, `.zlib` is raw deflate.
                 do { deflated = try (data as NSData).compressed(using: .zlib) as Data } catch {
-                    throw Failure(reason: "the body could not be compressed: \(error.localizedDescription)")
+                    throw .refusal("the body could not be compressed: \(error.localizedDescription)", at: [])
                 }
             }
             var member = Data([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3])

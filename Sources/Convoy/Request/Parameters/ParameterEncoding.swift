@@ -4,8 +4,8 @@ import Foundation
 /// Encodes parameters as a query or an `application/x-www-form-urlencoded` body.
 ///
 /// Options, names and defaults are those of Alamofire 5's `URLEncodedFormEncoder`. The text is the same except where
-/// Alamofire loses information. Unlike Alamofire, Convoy does not sort the elements of arrays, keeps numeric keys as
-/// keys, and writes a URL as one text.
+/// Alamofire loses information: Convoy does not sort the elements of arrays, keeps numeric keys as keys, and writes a
+/// URL as one text.
 ///
 /// ```swift
 /// let search: [String: Any] = [
@@ -18,17 +18,15 @@ import Foundation
 /// // page=2&user%5Bname%5D=Ann&user%5Btags%5D=b&user%5Btags%5D=a
 /// ```
 ///
-/// Pitaya and many small libraries write the second form: sorted keys, `key[sub]` for dictionaries, and a repeated key
-/// for array elements.
+/// Pitaya and many small libraries write the second form.
 ///
 /// Only options drop values: `nilEncoding` decides about nil, `emptyEncoding` about empty arrays and dictionaries. An
 /// array or a single value at the top level has no key, which is an error. If a type encodes a key twice, the later
-/// value replaces the earlier, as in `JSONEncoder`. Elements keep their order and their index, even if earlier ones are
-/// omitted. Text is percent-encoded in UTF-8 (RFC 3986, section 2.1), except letters, digits, `-._~` and `/?`.
+/// value counts, as in `JSONEncoder`. Elements keep their order and index, even if earlier ones are omitted. Text is
+/// percent-encoded in UTF-8 (RFC 3986, section 2.1), except letters, digits, `-._~` and `/?`.
 ///
 /// ## Concurrency
-/// A `Sendable` value. Two encodings are equal if all their options are equal. A custom option equals only its
-/// copies.
+/// A `Sendable` value. Two encodings are equal if all their options are; a custom option equals only its copies.
 ///
 /// ## Topics
 /// -
@@ -38,10 +36,7 @@ public struct ParameterEncoding: Sendable, Hashable {
     /// The encoding with every option at its default.
     public static let `default` = ParameterEncoding()
 
-    /// Whether the pairs of each dictionary and each type are sorted.
-    ///
-    /// If false, the pairs are in the order of encoding. The order of a Swift `Dictionary` differs from process to
-    /// process. A `[String: Any?]` dictionary is always sorted by its keys.
+    /// Whether the pairs of each dictionary and type are sorted; those of a `[String: Any?]` dictionary always are.
     public var alphabetizeKeyValuePairs: Bool
     /// How the keys of an array's elements are written.
     public var arrayEncoding: ArrayEncoding
@@ -61,10 +56,9 @@ public struct ParameterEncoding: Sendable, Hashable {
     public var nilEncoding: NilEncoding
     /// How spaces are written.
     public var spaceEncoding: SpaceEncoding
-    /// The characters that are not percent-encoded, besides letters, digits and `-._~`.
+    /// The characters that are not percent-encoded, besides letters, digits and `-._~`; `/` and `?` by default.
     ///
-    /// Only characters of `/?:@!$'()*,;` have an effect. RFC 3986, section 3.4, allows them in a query, and they have
-    /// no meaning in a form. Other characters are still percent-encoded. The default is `/` and `?`.
+    /// Only characters of `/?:@!$'()*,;` count: RFC 3986 allows them in a query, and a form has no meaning for them.
     public var allowedCharacters: Set<Character>
 
     /// Makes an encoding; each option has Alamofire's default.
@@ -89,43 +83,36 @@ public struct ParameterEncoding: Sendable, Hashable {
         self.allowedCharacters = allowedCharacters
     }
 
-    /// Encodes parameters as pairs joined with `&`.
+    /// Encodes parameters as pairs joined with `&`, in ASCII; empty for an empty dictionary or nil.
     ///
-    /// The result is empty for an empty dictionary and for nil. Numbers are written as in Swift (`1.0`, `inf`, `nan`),
-    /// a `Decimal` with all its digits, a URL as its absolute string. An enum with associated values is written as a
-    /// dictionary, `key[case][_0]`.
+    /// Numbers are written as in Swift (`1.0`, `inf`, `nan`), a `Decimal` with all its digits, a URL as its absolute
+    /// string, an enum with associated values as a dictionary, `key[case][_0]`.
     ///
     /// - Parameter parameters: a dictionary, or a type that encodes itself as one.
-    /// - Returns: ASCII text, ready for a query or a body.
-    /// - Throws: an error that names the key path. The causes are a value without a key, more than 128 levels, a key
-    ///   that is encoded twice in incompatible ways, or an error of a type or a custom option.
+    /// - Throws: an error that names the key path, for a value without a key, more than 128 levels, a key that is
+    ///   encoded twice in incompatible ways, or an error of a type or a custom option.
     /// - Complexity: O(*n* log *n*) for *n* values.
     public func encode(_ parameters: some Encodable) throws(EncodingError) -> String {
         let root = ParameterNode()
         do {
             try ParameterEncoder(encoding: self, node: root, codingPath: []).encode(parameters)
             return try ParameterText(encoding: self).text(of: root) ?? ""
-        } catch let error as EncodingError {
-            throw error
         } catch {
             throw .failure(error, at: [])
         }
     }
 
-    /// Encodes parameters from a dictionary.
+    /// Encodes parameters from a dictionary of nested values of any type, which the compiler cannot check.
     ///
-    /// The values may have different types and be nested. The compiler cannot check them. Allowed are any
-    /// `Encodable`, a text such as a `Substring`, a `Character` or an `NSString`, a dictionary with string keys, an array
-    /// and an `NSNumber`. Nil and `NSNull` are treated as nil.
+    /// Allowed are any `Encodable`, a text such as a `Substring`, a `Character` or an `NSString`, a dictionary with
+    /// string keys, an array, an `NSNumber`, nil and `NSNull`.
     ///
     /// - Throws: as ``encode(_:)-(Encodable)``, and an error with the key path for any other value.
     @_disfavoredOverload
     public func encode(_ parameters: [String: Any?]) throws(EncodingError) -> String {
         try encode(UncheckedParameter(value: parameters))
     }
-}
 
-extension ParameterEncoding {
     /// How the keys of an array's elements are written.
     public struct ArrayEncoding: Sendable, Hashable {
         let rule: Rule<(key: String, index: Int), String>
@@ -198,9 +185,7 @@ extension ParameterEncoding {
         case refuse
     }
 
-    /// How keys are written.
-    ///
-    /// The rule receives the complete key before percent-encoding: `parentKey[childKey][]`.
+    /// How keys are written, from the complete key before percent-encoding: `parentKey[childKey][]`.
     public struct KeyEncoding: Sendable, Hashable {
         let rule: Rule<String, String>
 
@@ -208,8 +193,8 @@ extension ParameterEncoding {
         public static let useDefaultKeys = custom { $0 }
         /// `oneTwoThree` becomes `one_two_three`, `userID[firstName]` becomes `user_id[first_name]`.
         ///
-        /// A word begins at an upper-case letter after a lower-case one. It also begins at the last of several
-        /// upper-case letters if a lower-case one follows: `myURLProperty` becomes `my_url_property`.
+        /// A word begins at an upper-case letter after a lower-case one, and at the last of several upper-case letters
+        /// before a lower-case one: `myURLProperty` becomes `my_url_property`.
         public static let convertToSnakeCase = custom { $0.separatingWords(with: "_") }
         /// `oneTwoThree` becomes `one-two-three`.
         public static let convertToKebabCase = custom { $0.separatingWords(with: "-") }

@@ -2,56 +2,31 @@
 import Foundation
 
 extension Request {
-    /// Appends parameters to the query.
+    /// Appends parameters, from a dictionary or a type that encodes itself as one, to the query, encoded at once.
     ///
-    /// The parameters are encoded at once, on the calling thread.
-    ///
-    /// ```swift
-    /// // A type that encodes itself, then two dictionaries.
-    /// Request<[User]>.get(url)
-    ///     .query(filter, encoding: .init(nilEncoding: .null))
-    /// Request<[User]>.get(url).query(["name": name, "page": page])
-    /// Request<[User]>.get(url).query(["user": ["name": name, "tags": tags]])
-    /// ```
-    ///
-    /// Parameters that cannot be encoded make the request invalid. The error names the key path and the reason. An
-    /// empty dictionary or nil adds nothing.
-    ///
-    /// - Parameters:
-    ///   - parameters: a dictionary, or a type that encodes itself as one.
-    ///   - encoding: the encoding; Alamofire's by default.
+    /// Parameters that cannot be encoded make the request invalid, with key path and reason. An empty dictionary or nil
+    /// adds nothing. The encoding is Alamofire's by default.
     public func query(_ parameters: some Encodable, encoding: ParameterEncoding = .default) -> Self {
         encoded("the query parameters", { try encoding.encode(parameters) }) { core, text in
             if !text.isEmpty { core.query.append(text) }
         }
     }
 
-    /// Appends parameters to the query, from a dictionary.
-    ///
-    /// The values may have different types and be nested. The compiler cannot check them; see
-    /// ``ParameterEncoding/encode(_:)-([String:Any?])``.
+    /// Appends parameters to the query, from a dictionary of nested values of any type, which the compiler cannot
+    /// check; see ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
     public func query(_ parameters: [String: Any?], encoding: ParameterEncoding = .default) -> Self {
         query(UncheckedParameter(value: parameters), encoding: encoding)
     }
 
-    /// Sets parameters as a form body (`application/x-www-form-urlencoded`), in place of any other body.
-    ///
-    /// ```swift
-    /// Request<Token>.post(url).form(["name": name, "remember": true])
-    /// ```
+    /// Sets parameters as a form body (`application/x-www-form-urlencoded`), in place of any other body, as
+    /// ``query(_:encoding:)-(Encodable,_)`` encodes them.
     ///
     /// The content type is `application/x-www-form-urlencoded; charset=utf-8`, unless there is no body yet and a
-    /// `Content-Type` has been set. Parameters that cannot be encoded make the request invalid. The error names the
-    /// key path and the reason.
-    ///
-    /// - Parameters:
-    ///   - parameters: a dictionary, or a type that encodes itself as one; encoded at once, on the calling thread.
-    ///   - encoding: the encoding; Alamofire's by default.
+    /// `Content-Type` has been set.
     public func form(_ parameters: some Encodable, encoding: ParameterEncoding = .default) -> Self {
         encoded("the form", { try encoding.encode(parameters) }) { core, text in
-            // A new body replaces the content type of the earlier body. A content type that was set without a body is
-            // the caller's, so it stays.
+            // A new body replaces the earlier body's content type, but not one that the caller set without a body.
             if core.body != nil || !core.headerFields.contains("Content-Type") {
                 core.headerFields["Content-Type"] = "application/x-www-form-urlencoded; charset=utf-8"
             }
@@ -59,20 +34,17 @@ extension Request {
         }
     }
 
-    /// Sets parameters from a dictionary as a form body, in place of any other body.
-    ///
-    /// The values may have different types and be nested. The compiler cannot check them; see
+    /// Sets parameters from a dictionary of nested values of any type as a form body, in place of any other body; see
     /// ``ParameterEncoding/encode(_:)-([String:Any?])``.
     @_disfavoredOverload
     public func form(_ parameters: [String: Any?], encoding: ParameterEncoding = .default) -> Self {
         form(UncheckedParameter(value: parameters), encoding: encoding)
     }
 
-    /// Sets a JSON body and its content type, from a dictionary.
+    /// Sets a JSON body and its content type, from a dictionary of nested values of any type.
     ///
-    /// The values may have different types and be nested. The compiler cannot check them. Allowed are the values of
-    /// ``ParameterEncoding/encode(_:)-([String:Any?])``. Any other value makes the request invalid, with its key path.
-    /// The values are encoded at once, on the calling thread, by the given encoder, never by the manager's.
+    /// Other values than those of ``ParameterEncoding/encode(_:)-([String:Any?])`` make the request invalid, with the
+    /// key path. They are encoded at once, on the calling thread, by the given encoder, never by the manager's.
     @_disfavoredOverload
     public func json(_ values: [String: Any?], encoder: JSONEncoder = JSONEncoder()) -> Self {
         settingJSON { try encoder.encode(UncheckedParameter(value: values)) }

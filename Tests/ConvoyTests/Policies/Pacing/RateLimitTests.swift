@@ -169,11 +169,11 @@ import Testing
     @Test func enoughBeginsTheNextStretchAndTooFewBytesAreReported() {
         var window = running()
         window.add(1_000)
-        #expect(window.look(now: start + .seconds(10)) == .goesOn)
+        #expect(window.stall(now: start + .seconds(10)) == nil)
         window.add(999)
         #expect(window.due == start + .seconds(20))
-        #expect(window.look(now: start + .seconds(19)) == .goesOn)
-        #expect(window.look(now: start + .seconds(20)) == .isTooSlow(bytes: 999, time: .seconds(10)))
+        #expect(window.stall(now: start + .seconds(19)) == nil)
+        #expect(window.stall(now: start + .seconds(20)).map { $0 == (999, .seconds(10)) } == true)
     }
 
     @Test func ofTwoChangesTheLaterCounts() {
@@ -188,7 +188,7 @@ import Testing
         window.note(isRunning: true, change: 0, now: start)
         window.add(.max)
         window.add(.max)
-        #expect(window.look(now: start + .seconds(5)) == .goesOn)
+        #expect(window.stall(now: start + .seconds(5)) == nil)
         #expect(window.due == start + .seconds(1_000_000_000))
     }
 }
