@@ -100,7 +100,8 @@ extension RequestManager {
     /// authenticators. A link from https to http ends the sequence with `.redirectRefused`, unless
     /// ``RedirectPolicy/allowsInsecure`` says otherwise, and a link that is no URL with `.badResponse`.
     public func pages<Output>(_ first: Request<Output>) -> ResponsePages<Output> {
-        return ResponsePages(manager: self, first: first) { [scheduler] response, request, prepared throws(RequestError) in
+        return ResponsePages(manager: self, first: first) {
+            [scheduler] response, request, prepared throws(RequestError) in
             let head = response.head
             guard let link = head.link("next", from: response.request.url) else {
                 guard head.linkReference("next") != nil else { return nil }
