@@ -102,28 +102,13 @@ final class BroadcastSource<Element: Sendable>: Sendable {
 
 final class BroadcastReader<Element: Sendable>: Sendable {
     private struct State {
-        var waiting: [Element] = []
-        var next = 0
+        var waiting = Fifo<Element>()
         var continuation: CheckedContinuation<Element?, Never>?
         var hasEnded = false
         /// The last value that was sent, stored only if repeated values are skipped.
         var last: Element?
         var due: ContinuousClock.Instant?
         var isTimerSet = false
-
-        var isEmpty: Bool { next == waiting.count }
-
-        mutating func take() -> Element? {
-            guard !isEmpty else { return nil }
-            defer {
-                if isEmpty {
-                    waiting.removeAll(keepingCapacity: true)
-                    next = 0
-                }
-            }
-            next += 1
-            return waiting[next - 1]
-        }
     }
 
     private let source: BroadcastSource<Element>
@@ -139,8 +124,8 @@ final class BroadcastReader<Element: Sendable>: Sendable {
                 if let last = state.last, repeats(last, element) { return }
                 state.last = element
             }
-            if !state.isEmpty, let last = state.waiting.last, source.replaces(last, element) {
-                state.waiting[state.waiting.count - 1] = element
+            if let last = state.waiting.last, source.replaces(last, element) {
+                state.waiting.replaceLast(with: element)
             } else {
                 state.waiting.append(element)
             }
@@ -186,7 +171,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         let now = pace?.clock.now
         let (continuation, element, due) = state.withLock {
             state -> (CheckedContinuation<Element?, Never>?, Element?, ContinuousClock.Instant?) in
-            guard let continuation = state.continuation, !state.isEmpty || state.hasEnded else {
+            guard let continuation = state.continuation, !state.waiting.isEmpty || state.hasEnded else {
                 return (nil, nil, nil)
             }
             if let now, let due = state.due, now < due, !state.hasEnded {
@@ -195,7 +180,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
             }
             state.continuation = nil
             if let pace, let now { state.due = now + pace.interval }
-            return (continuation, state.take(), nil)
+            return (continuation, state.waiting.popFirst(), nil)
         }
         continuation?.resume(returning: element)
         guard let due else { return }

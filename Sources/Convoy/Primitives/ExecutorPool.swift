@@ -16,10 +16,8 @@ protocol ExecutorMember: AnyObject, Sendable {
 /// allows no more workers. With a shorter time, workers that only wait for a core would also count as blocked.
 final class ExecutorPool: Sendable {
     private struct State {
-        var waiting: [(any ExecutorMember)?] = []
-        var next = 0
-        var dequeuedCount = 0
-        var dequeuedAtLastTick = 0
+        var waiting = Fifo<any ExecutorMember>()
+        var hasDequeued = false
         var isTicking = false
         var stillTicks = 0
         var quietTicks = 0
@@ -29,36 +27,6 @@ final class ExecutorPool: Sendable {
         var idle: [DispatchQueue] = []
         var queueCount = 0
         let quality: DispatchQoS
-
-        var waitingCount: Int { waiting.count - next }
-
-        mutating func add(_ member: any ExecutorMember, isFirst: Bool) {
-            if !isFirst {
-                waiting.append(member)
-            } else if next > 0 {
-                next -= 1
-                waiting[next] = member
-            } else {
-                waiting.insert(member, at: 0)
-            }
-        }
-
-        mutating func dequeue() -> (any ExecutorMember)? {
-            guard next < waiting.count else {
-                (waiting, next) = ([], 0)
-                return nil
-            }
-            defer {
-                // Releases the dequeued member.
-                waiting[next] = nil
-                (next, dequeuedCount) = (next + 1, dequeuedCount + 1)
-                if next > 256, next * 2 > waiting.count {
-                    waiting.removeFirst(next)
-                    next = 0
-                }
-            }
-            return waiting[next]
-        }
 
         mutating func makeWorkers(_ count: Int) -> [DispatchQueue] {
             workers += count
@@ -117,11 +85,10 @@ final class ExecutorPool: Sendable {
 
     func submit(_ member: any ExecutorMember, isFirst: Bool = false) {
         let (queue, ticks) = state.withLock { state -> (DispatchQueue?, Bool) in
-            state.add(member, isFirst: isFirst)
+            if isFirst { state.waiting.prepend(member) } else { state.waiting.append(member) }
             if state.workers == 0 { return (state.makeWorkers(1).first, false) }
             guard !state.isTicking else { return (nil, false) }
-            (state.isTicking, state.quietTicks) = (true, 0)
-            (state.stillTicks, state.dequeuedAtLastTick) = (0, state.dequeuedCount)
+            (state.isTicking, state.quietTicks, state.stillTicks, state.hasDequeued) = (true, 0, 0, false)
             return (nil, true)
         }
         if let queue { WakeUps.perform { self.work(on: queue) } }
@@ -133,7 +100,7 @@ final class ExecutorPool: Sendable {
     func blocking<Value>(_ work: () -> Value) -> Value {
         let queues = state.withLock { state in
             state.workers -= 1
-            return state.workers == 0 && state.waitingCount > 0 ? state.makeWorkers(1) : []
+            return state.workers == 0 && !state.waiting.isEmpty ? state.makeWorkers(1) : []
         }
         for queue in queues { self.work(on: queue) }
         defer { state.withLock { $0.workers += 1 } }
@@ -148,7 +115,8 @@ final class ExecutorPool: Sendable {
 
     private func takeNext(for queue: DispatchQueue) -> (any ExecutorMember)? {
         let (member, wasExtra) = state.withLock { state -> ((any ExecutorMember)?, Bool) in
-            let member = state.dequeue()
+            let member = state.waiting.popFirst()
+            if member != nil { state.hasDequeued = true }
             return (member, member == nil && state.retire(queue))
         }
         if wasExtra { extraWorkers.giveBack() }
@@ -157,13 +125,13 @@ final class ExecutorPool: Sendable {
 
     func tick() -> Bool {
         let (isTicking, wanted) = state.withLock { state -> (Bool, Int) in
-            state.stillTicks = state.dequeuedCount == state.dequeuedAtLastTick ? state.stillTicks + 1 : 0
-            state.dequeuedAtLastTick = state.dequeuedCount
-            state.quietTicks = state.waitingCount > 0 ? 0 : state.quietTicks + 1
+            state.stillTicks = state.hasDequeued ? 0 : state.stillTicks + 1
+            state.hasDequeued = false
+            state.quietTicks = state.waiting.isEmpty ? state.quietTicks + 1 : 0
             state.isTicking = state.quietTicks < Self.idleTicks
             let isBlocked = state.stillTicks >= Self.blockedTicks
             let most = isBlocked ? max(1, state.workers) : state.workers < Self.coreCount ? 1 : 0
-            return (state.isTicking, min(state.waitingCount, most))
+            return (state.isTicking, min(state.waiting.count, most))
         }
         guard wanted > 0 else { return isTicking }
         let granted = extraWorkers.take(wanted)
@@ -192,18 +160,15 @@ private final class ExecutorClock: Sendable {
     }
 
     private func run() {
-        var isNeeded = true
-        while isNeeded {
+        repeat {
             usleep(2_000)
-            let idle = pools.withLock { $0 }.filter { !$0.tick() }
-            isNeeded = pools.withLock { pools in
-                // A pool that has called `begin(_:)` again since its tick is in the list twice, and one entry stays.
-                for pool in idle {
+            for pool in pools.withLock({ $0 }) where !pool.tick() {
+                pools.withLock { pools in
+                    // A pool that has called `begin(_:)` again since its tick is in the list twice; one entry stays.
                     if let index = pools.firstIndex(where: { $0 === pool }) { pools.remove(at: index) }
                 }
-                return !pools.isEmpty
             }
-        }
+        } while !pools.withLock(\.isEmpty)
     }
 }
 
@@ -264,21 +229,24 @@ struct ThreadSlot<Value: AnyObject>: Sendable {
         self.key = hasKey && pthread_key_create(&key, nil) == 0 ? key : nil
     }
 
-    var value: Value? {
-        guard let key else { return Thread.current.threadDictionary[name] as? Value }
-        return pthread_getspecific(key).map { Unmanaged<Value>.fromOpaque($0).takeUnretainedValue() }
+    private(set) var value: Value? {
+        get {
+            guard let key else { return Thread.current.threadDictionary[name] as? Value }
+            return pthread_getspecific(key).map { Unmanaged<Value>.fromOpaque($0).takeUnretainedValue() }
+        }
+        nonmutating set {
+            if let key {
+                pthread_setspecific(key, newValue.map { Unmanaged.passUnretained($0).toOpaque() })
+            } else {
+                Thread.current.threadDictionary[name] = newValue
+            }
+        }
     }
 
     func with<Result>(_ value: Value, _ body: () -> Result) -> Result {
-        guard let key else {
-            let outer = self.value
-            Thread.current.threadDictionary[name] = value
-            defer { Thread.current.threadDictionary[name] = outer }
-            return body()
-        }
-        let outer = pthread_getspecific(key)
-        pthread_setspecific(key, Unmanaged.passUnretained(value).toOpaque())
-        defer { pthread_setspecific(key, outer) }
+        let outer = self.value
+        self.value = value
+        defer { self.value = outer }
         return body()
     }
 }
