@@ -111,6 +111,7 @@
         var output = UnsafeRawBufferPointer(start: nil, count: 0)
         private let decoder: OpaquePointer
         private let buffer: UnsafeMutableRawBufferPointer
+        private var last = convoy_decoding()
 
         init(_ name: String) throws(ContentDecodingError) {
             guard let coding = contentCodings[name], convoy_decoder_is_available(coding) != 0 else {
@@ -128,24 +129,20 @@
             buffer.deallocate()
         }
 
-        var hasOutput: Bool { convoy_decoder_has_output(decoder) != 0 }
-        var isComplete: Bool { convoy_decoder_is_complete(decoder) != 0 }
+        var hasOutput: Bool { last.has_output != 0 }
+        var isComplete: Bool { last.is_complete != 0 }
 
         /// The previous output must have been used up.
         func run(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) {
-            var bytes = input.bindMemory(to: UInt8.self).baseAddress
-            var count = input.count
-            var written = 0
-            let status = convoy_decoder_decode(
-                decoder, &bytes, &count, buffer.bindMemory(to: UInt8.self).baseAddress, buffer.count, &written)
-            input = UnsafeRawBufferPointer(rebasing: input.suffix(count))
-            output = UnsafeRawBufferPointer(rebasing: buffer.prefix(written))
-            switch status {
+            last = convoy_decoder_decode(decoder, input.baseAddress, input.count, buffer.baseAddress, buffer.count)
+            input = UnsafeRawBufferPointer(rebasing: input.suffix(last.left))
+            output = UnsafeRawBufferPointer(rebasing: buffer.prefix(last.written))
+            switch last.status {
             case CONVOY_DECODING_OK: return
             case CONVOY_DECODING_TRAILING_BYTES: throw .trailingBytes(coding: name)
             case CONVOY_DECODING_NO_MEMORY: throw .outOfMemory(coding: name)
             default:
-                let reason = convoy_decoder_reason(decoder).map { String(cString: $0) }
+                let reason = last.reason.map { String(cString: $0) }
                 throw .corrupt(coding: name, reason: reason ?? "no reason given")
             }
         }

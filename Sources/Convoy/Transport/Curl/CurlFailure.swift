@@ -133,7 +133,7 @@
     extension CurlTransfer {
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
             let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
-            let system = Int32(clamping: handle.long(CurlInfo.osErrno))
+            let system = Int32(clamping: handle.number(CURLINFO_OS_ERRNO))
             // If `socket()` failed, its error number is used. Other code may have released descriptors since then, so a
             // check now could find free ones.
             let problem = place.socketError != 0 ? place.socketError : system
@@ -148,7 +148,7 @@
                 goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,
                 isRequestTooLarge: [CurlFailure.outOfMemory, 100].contains(code) && request.headerBytes > 1_000_000,
                 isHandshakeCut: place.handshake.isCut, isRefusedByAlert: place.handshake.isRefused,
-                hasBegunHandshake: place.handshake.hasBegun, proxyStatusCode: handle.long(CurlInfo.httpConnectCode),
+                hasBegunHandshake: place.handshake.hasBegun, proxyStatusCode: handle.number(CURLINFO_HTTP_CONNECTCODE),
                 systemError: system)
             let (kind, what) = failure.meaning
             let said = handle.message(of: request)

@@ -44,25 +44,20 @@
         @exclusivity(unchecked) private var entries: [Entry] = []
         /// The sockets of the connections that ``keep(_:socket:)`` has recorded, until they are closed.
         @exclusivity(unchecked) private(set) var kept: [ConnectionKey: Int32] = [:]
-        private let mostEvents: Int
         private var events: [convoy_event]
         @exclusivity(unchecked) private(set) var ready: [convoy_event] = []
-        @exclusivity(unchecked) private var waits = 0
+        private var waits = 0
         /// There may be more events than one wait returns.
-        @exclusivity(unchecked) private(set) var hasSeenAll = false
+        private(set) var hasSeenAll = false
         /// Watching or waiting has failed, for example for lack of memory, so the loop polls.
-        @exclusivity(unchecked) private(set) var hasFailed = false
+        private(set) var hasFailed = false
 
         /// The multi handle must not outlive this object.
         init(for multi: OpaquePointer, mostEvents: Int = Int(CONVOY_MOST_EVENTS)) throws(POSIXError) {
-            self.mostEvents = mostEvents
             events = Array(repeating: convoy_event(), count: mostEvents)
             wakeup = try Wakeup()
-            poller = convoy_make_poller()
-            guard poller >= 0, convoy_watch_wakeup(poller, wakeup.descriptor) == 0 else {
-                // `deinit` closes the poller and releases the wake-up, because all properties are initialised.
-                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
-            }
+            poller = convoy_make_poller(wakeup.descriptor)
+            guard poller >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM) }
             convoy_multi_set_socket_callback(
                 multi,
                 { _, socket, events, context, _ in
@@ -145,7 +140,7 @@
                 convoy_wait(poller, $0.baseAddress, Int32($0.count), milliseconds)
             }
             waits += 1
-            hasSeenAll = (0..<mostEvents).contains(Int(count))
+            hasSeenAll = (0..<events.count).contains(Int(count))
             guard count >= 0 else {
                 // The loop then polls, because repeated failures of this call would make the loop spin.
                 hasFailed = true
