@@ -101,9 +101,8 @@ CURLMcode curl_multi_socket_all(CURLM *multi, int *running);
 /// Sets `milliseconds` to the time until libcurl wants a call without an event, or to -1.
 CURLMcode curl_multi_timeout(CURLM *multi, long *milliseconds);
 
-/// Waits for libcurl's sockets, and for the signal of an eventfd, which it clears.
-///
-/// Sets `ready` to the number of descriptors with events. Needs libcurl 7.66.
+/// Waits for libcurl's sockets, and for the signal of an eventfd, which it clears; sets `ready` to the number of
+/// descriptors with events. Needs libcurl 7.66.
 CURLMcode convoy_multi_poll(CURLM *multi, int wakeup, int timeout_ms, int *ready);
 /// Called with the events for which a socket must be watched: CURL_POLL_IN 1, OUT 2, both 3, or 4 to remove it.
 typedef int (*convoy_socket_callback)(CURL *handle, int socket, int events, void *context, void *socket_context);
@@ -118,8 +117,7 @@ struct convoy_address {
 
 /// The callbacks of a handle.
 ///
-/// The result of the first three is the number of bytes, or a special value of libcurl such as CURL_WRITEFUNC_PAUSE.
-/// Those without another meaning return 0 to continue.
+/// The result of the first three is the number of bytes or a special value. `prereq`, `debug` and `progress` return 0.
 struct convoy_callbacks {
     size_t (*header)(char *line, size_t size, size_t count, void *context);
     size_t (*write)(char *bytes, size_t size, size_t count, void *context);
@@ -135,13 +133,10 @@ struct convoy_callbacks {
     /// Called occasionally, and once more at the end.
     int (*progress)(void *context, int64_t down_total, int64_t down_now, int64_t up_total, int64_t up_now);
 };
-/// Sets all callbacks and their context, which is also the handle's private pointer.
-///
-/// The result is that of `prereq`, which libcurl has since 7.80.
+/// Sets all callbacks and their context, also as the private pointer; the result is that of `prereq`, new in 7.80.
 CURLcode convoy_set_callbacks(CURL *handle, void *context, struct convoy_callbacks callbacks);
-/// Sets what closes a socket: 0 done, 1 failed.
-///
-/// The context is used as long as a connection exists that was opened through the handle.
+/// Sets what closes a socket: 0 done, 1 failed. The context is used as long as a connection exists that was opened
+/// through the handle.
 CURLcode convoy_set_close_callback(CURL *handle, int (*value)(void *context, int socket), void *context);
 CURLcode convoy_set_number(CURL *handle, CURLoption option, int64_t value);
 CURLcode convoy_set_pointer(CURL *handle, CURLoption option, const void *value);
@@ -153,30 +148,23 @@ int64_t convoy_get_number(CURL *handle, CURLINFO info);
 /// Reads a pointer, which libcurl owns; NULL if libcurl does not know it.
 void *convoy_get_pointer(CURL *handle, CURLINFO info);
 
-/// Whether the peer of the handle's TLS connection has sent a `close_notify` alert: 1 yes, 0 no, -1 unknown.
-///
-/// The state is unknown without a connection, or if libcurl's TLS library is not OpenSSL or compatible with it.
+/// Whether the peer of the handle's TLS connection has sent a `close_notify` alert: 1 yes, 0 no, -1 without a
+/// connection, or if libcurl's TLS library is not OpenSSL or compatible with it.
 int convoy_has_close_notify(CURL *handle);
 
-/// Names the calling thread for debuggers, and blocks SIGPIPE on it.
-///
-/// With CURLOPT_NOSIGNAL, libcurl does not protect its TLS writes from SIGPIPE.
+/// Names the calling thread for debuggers, and blocks SIGPIPE on it, from which libcurl does not protect its TLS writes
+/// with CURLOPT_NOSIGNAL.
 void convoy_prepare_thread(const char *name);
-/// Makes `exit` wait up to five seconds for threads that are ending.
-///
-/// Call this function after OpenSSL has registered its exit handler, because the last handler runs first.
+/// Makes `exit` wait up to five seconds for threads that are ending. Called after OpenSSL has registered its exit
+/// handler, because the last handler runs first.
 void convoy_watch_exit(void);
-/// A thread that has used TLS calls this function before it closes its connections and ends.
-///
-/// The function does not return while the process exits.
-///
-/// OpenSSL's exit handler frees locks that its thread destructor uses, so a thread that ends later would crash.
+/// A thread that has used TLS calls this function before it closes its connections and ends; while the process exits,
+/// it does not return. OpenSSL's exit handler frees locks that its thread destructor uses, so a thread that ends later
+/// would crash.
 void convoy_end_thread(void);
 /// The number of bytes in a socket's send queue, not sent or not acknowledged; 0 when unknown.
 int convoy_queued_bytes(int socket);
-/// The number of forks between the process that first called this function and the calling process.
-///
-/// Any thread.
+/// The number of forks between the process that first called this function and the calling process. Any thread.
 int convoy_fork_count(void);
 
 // MARK: Waiting for many sockets: an epoll, and an eventfd that wakes it
@@ -184,9 +172,7 @@ int convoy_fork_count(void);
 /// The watched or reported events of a socket: libcurl's own CURL_POLL_IN and CURL_POLL_OUT.
 enum { CONVOY_READABLE = 1, CONVOY_WRITABLE = 2 };
 
-/// An event of a socket.
-///
-/// After a failure of the socket, both bits are set.
+/// An event of a socket; after a failure of the socket, both bits are set.
 struct convoy_event {
     int socket;
     int events;
@@ -203,38 +189,26 @@ void convoy_signal(int wakeup);
 int convoy_make_poller(int wakeup);
 /// Watches a socket for `events` instead of `old`; 0, or -1 and `errno`.
 int convoy_watch(int poller, int socket, int old, int events);
-/// Waits for events of sockets.
-///
-/// Returns the number of events, 0 after the timeout or a POSIX signal, or -1 and `errno`.
+/// Waits; returns the number of events, 0 after the timeout or a POSIX signal, or -1 and `errno`.
 int convoy_wait(int poller, struct convoy_event *events, int count, int timeout_ms);
 
 // MARK: Files: calls that Glibc's Swift module does not export
 
-/// Synchronises a file system.
-///
-/// Returns 1 on success; the caller then only checks each file for errors, with `convoy_disk_error`. Returns 0 if the
-/// caller must synchronise each file separately: on file systems whose driver may not wait for all files, and after any
-/// failure.
+/// Synchronises a file system. Returns 1 on success; the caller then only checks each file with `convoy_disk_error`.
+/// Returns 0 if the caller must synchronise each file: on file systems whose driver may not wait for all files, and
+/// after any failure.
 int convoy_disk_sync(int descriptor);
-
 /// Returns whether a file system keeps its files in memory only, so that synchronising has no effect.
 int convoy_disk_is_memory(int descriptor);
-
-/// Waits for running writes of a file.
-///
-/// Returns 0, or the error number of a failed write since the descriptor was opened.
+/// Waits for running writes of a file. Returns 0, or the error number of a failed write since it was opened.
 int convoy_disk_error(int descriptor);
 
 /// A call with the parameters and results of `copy_file_range`.
 typedef long (*convoy_copy_call)(int from, int64_t *offset, int to, int64_t *position, size_t count, unsigned flags);
-
-/// Copies bytes of a file to a position of another file inside the kernel.
+/// Copies bytes of a file to the end of another file, which must be at `position`, inside the kernel.
 ///
-/// The kernel clones the file if the complete file goes to an empty file and the file system can share its blocks.
-/// Otherwise `copy_file_range` copies the bytes.
-///
-/// The target must end at the position. A copy that is not a clone stops after 64 MiB. A null `call` means the system's
-/// `copy_file_range`.
+/// The kernel clones a complete file into an empty one if the file system can share its blocks. Otherwise
+/// `copy_file_range`, or `call` instead of it, copies at most 64 MiB.
 ///
 /// Returns the number of bytes, 0 when the kernel cannot copy between these files, or a negative error number of the
 /// target.
@@ -257,27 +231,19 @@ enum { CONVOY_DIGEST_MAX_BYTES = 64 };
 /// A digest that is being computed, on one thread at a time.
 typedef struct convoy_digest convoy_digest;
 
-/// Starts a digest; NULL if libcrypto is missing or does not provide the hash function, or without memory.
-///
-/// Any thread.
+/// Starts a digest; NULL if libcrypto is missing or lacks the hash function, or without memory. Any thread.
 convoy_digest *convoy_digest_create(convoy_digest_function function);
 void convoy_digest_destroy(convoy_digest *digest);
-
-/// Adds bytes.
-///
-/// `convoy_digest_finish` reports whether that succeeded.
+/// Adds bytes; `convoy_digest_finish` reports whether that succeeded.
 void convoy_digest_update(convoy_digest *digest, const void *bytes, size_t count);
-
-/// Writes the digest of all bytes so far and returns its length; 0 when this or an earlier call failed.
-///
-/// `output` has room for `CONVOY_DIGEST_MAX_BYTES`. More bytes may be added afterwards.
+/// Writes the digest of all bytes so far, at most `CONVOY_DIGEST_MAX_BYTES`, and returns its length; 0 when this or an
+/// earlier call failed. More bytes may be added afterwards.
 size_t convoy_digest_finish(const convoy_digest *digest, uint8_t *output);
 
 // MARK: Content codings, with the system's zlib, brotli and zstd
 
-/// A content coding (RFC 9110, section 8.4.1; RFC 7932; RFC 8878).
-///
-/// libcurl's own decoding is not used, because it reports a truncated gzip body as a success.
+/// A content coding (RFC 9110, section 8.4.1; RFC 7932; RFC 8878). libcurl's own decoding is not used, because it
+/// reports a truncated gzip body as a success.
 typedef enum {
     CONVOY_CODING_GZIP,
     /// The zlib format of the standard, or raw deflate, which many servers send.
@@ -315,11 +281,9 @@ typedef struct convoy_decoder convoy_decoder;
 
 /// Whether the coding's library could be loaded. Any thread.
 int convoy_decoder_is_available(convoy_coding coding);
-
 /// Makes a decoder; NULL when the coding is not available or memory is exhausted. Any thread.
 convoy_decoder *convoy_decoder_create(convoy_coding coding);
 void convoy_decoder_destroy(convoy_decoder *decoder);
-
 /// Decodes until the input is consumed, the output, of at least one byte, is full, or decoding has failed.
 convoy_decoding convoy_decoder_decode(
     convoy_decoder *decoder, const void *input, size_t input_count, void *output, size_t output_capacity);
@@ -331,10 +295,8 @@ typedef enum {
     CONVOY_ENCODING_NO_MEMORY,
 } convoy_encoding_status;
 
-/// Compresses bytes into one gzip member (RFC 1952).
-///
-/// The result depends only on the bytes and on the zlib library. After a success the caller must free `output`, which
-/// has `output_count` bytes. Any thread.
+/// Compresses bytes into one gzip member (RFC 1952), which depends only on the bytes and on the zlib library. After a
+/// success the caller must free `output`, which has `output_count` bytes. Any thread.
 convoy_encoding_status convoy_gzip(
     const uint8_t *input, size_t input_count, uint8_t **output, size_t *output_count);
 

@@ -39,15 +39,13 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     }
 
     private struct State {
-        /// Weak, because an iterator may be released before the broadcast ends.
         var readers: [WeakReader] = []
         /// When `readers` has this many entries, `add` removes those of released readers.
         var sweepCount = 16
         var last: Element?
         var hasEnded = false
 
-        // Removes released readers when there are many. The caller releases the returned references outside the lock,
-        // because any of them may be the last.
+        // The caller releases the returned references outside the lock, because any of them may be the last.
         mutating func add(_ reader: BroadcastReader<Element>) -> [BroadcastReader<Element>] {
             defer { readers.append(WeakReader(reader: reader)) }
             guard readers.count >= sweepCount else { return [] }
@@ -151,8 +149,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isMisused = state.withLock { state in
-                    // A second waiter on one iterator is a misuse. The second waiter gets nil at once, so that the
-                    // first continuation is not leaked.
+                    // A second waiter on one iterator gets nil at once, so that the first continuation is not leaked.
                     guard state.continuation == nil else { return true }
                     state.continuation = continuation
                     if Task.isCancelled { state.hasEnded = true }
@@ -165,8 +162,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         }
     }
 
-    // If the reader has a pace, a value waits until the pace's interval has passed since the last delivery. After the
-    // end of the broadcast, no value waits.
+    // With a pace, a value waits until the interval has passed since the last delivery, or until the end.
     private func give() {
         let now = pace?.clock.now
         let (continuation, element, due) = state.withLock {

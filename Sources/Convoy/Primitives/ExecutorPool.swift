@@ -9,11 +9,10 @@ protocol ExecutorMember: AnyObject, Sendable {
 /// Runs callbacks, decoders and builders of one manager's operations, or the disk operations of all downloads.
 ///
 /// A member is queued once, with all the code it has to run. A worker (thread) dequeues the member, runs that code in
-/// order and dequeues the next member. One worker suffices for brief code, and one wake-up for many members is cheap.
-/// `ExecutorClock` ticks every two milliseconds while members wait. If no member was dequeued during the last two
-/// ticks, the workers are assumed to block, and their number doubles. If some were dequeued, one worker is added, up to
-/// the number of cores. Blocking code therefore delays other members by about four milliseconds, until `WorkerLimit`
-/// allows no more workers. With a shorter time, workers that only wait for a core would also count as blocked.
+/// order and dequeues the next member. One worker suffices for brief code. `ExecutorClock` ticks every two milliseconds
+/// while members wait. If no member was dequeued during the last two ticks, the workers are assumed to block, and their
+/// number doubles. If some were dequeued, one worker is added, up to the number of cores. Blocking code therefore delays
+/// other members by about four milliseconds; with less, workers that wait for a core would also count as blocked.
 final class ExecutorPool: Sendable {
     private struct State {
         var waiting = Fifo<any ExecutorMember>()
@@ -28,14 +27,12 @@ final class ExecutorPool: Sendable {
         var queueCount = 0
         let quality: DispatchQoS
 
-        mutating func makeWorkers(_ count: Int) -> [DispatchQueue] {
-            workers += count
-            return (0..<count).map { _ in
-                if let queue = idle.popLast() { return queue }
-                queueCount += 1
-                let name = quality == .unspecified ? "" : "\(quality.qosClass)."
-                return DispatchQueue(label: "convoy.executor.\(name)\(queueCount)", qos: quality)
-            }
+        mutating func makeWorker() -> DispatchQueue {
+            workers += 1
+            if let queue = idle.popLast() { return queue }
+            queueCount += 1
+            let name = quality == .unspecified ? "" : "\(quality.qosClass)."
+            return DispatchQueue(label: "convoy.executor.\(name)\(queueCount)", qos: quality)
         }
 
         /// Returns whether the caller must give one extra worker back to the limit.
@@ -86,7 +83,7 @@ final class ExecutorPool: Sendable {
     func submit(_ member: any ExecutorMember, isFirst: Bool = false) {
         let (queue, ticks) = state.withLock { state -> (DispatchQueue?, Bool) in
             if isFirst { state.waiting.prepend(member) } else { state.waiting.append(member) }
-            if state.workers == 0 { return (state.makeWorkers(1).first, false) }
+            if state.workers == 0 { return (state.makeWorker(), false) }
             guard !state.isTicking else { return (nil, false) }
             (state.isTicking, state.quietTicks, state.stillTicks, state.hasDequeued) = (true, 0, 0, false)
             return (nil, true)
@@ -95,14 +92,13 @@ final class ExecutorPool: Sendable {
         if ticks { ExecutorClock.shared.begin(self) }
     }
 
-    // Called on a worker, which is not counted meanwhile. If no other worker exists and members wait, another worker
-    // starts at once, without waiting for a tick.
+    // Called on a worker, which is not counted meanwhile. If it was the only one and members wait, another starts.
     func blocking<Value>(_ work: () -> Value) -> Value {
-        let queues = state.withLock { state in
+        let queue = state.withLock { state in
             state.workers -= 1
-            return state.workers == 0 && !state.waiting.isEmpty ? state.makeWorkers(1) : []
+            return state.workers == 0 && !state.waiting.isEmpty ? state.makeWorker() : nil
         }
-        for queue in queues { self.work(on: queue) }
+        if let queue { self.work(on: queue) }
         defer { state.withLock { $0.workers += 1 } }
         return work()
     }
@@ -137,7 +133,7 @@ final class ExecutorPool: Sendable {
         let granted = extraWorkers.take(wanted)
         let queues = state.withLock { state in
             state.extraWorkers += granted
-            return state.makeWorkers(granted)
+            return (0..<granted).map { _ in state.makeWorker() }
         }
         for queue in queues { work(on: queue) }
         return isTicking
@@ -182,10 +178,9 @@ struct ExecutorWork {
         return !isQueued
     }
 
-    /// Adds code without queueing the member; if the member is not queued, the code waits for the next `add`.
+    /// Adds code without queueing the member.
     mutating func put(_ piece: @escaping @Sendable () -> Void) { pending.append(piece) }
 
-    /// Nil if there is no code; the member is then no longer queued.
     mutating func take() -> [@Sendable () -> Void]? {
         isQueued = !pending.isEmpty
         defer { pending = [] }

@@ -51,8 +51,7 @@ public final class SystemClock: RequestClock {
     /// - Complexity: O(log *n*) for *n* timers, amortised.
     public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer {
         let timer = ClockTimer(work)
-        // Only `fire` sets the source, and only on the queue. If two threads add timers, the earlier moment therefore
-        // wins.
+        // Only `fire` sets the source, on the queue. So if two threads add timers, the earlier moment wins.
         if timers.withLock({ $0.insert(timer, at: instant) }) { queue.async { self.fire() } }
         return timer
     }
@@ -61,8 +60,7 @@ public final class SystemClock: RequestClock {
     private func fire() {
         while let timer = timers.withLock({ $0.takeDue(.now) }) { timer.fire() }
         guard let next = timers.withLock({ $0.next }) else { return }
-        // The source waits at most an hour, so that no sum overflows. If the next timer is due later, the source is set
-        // again after the hour.
+        // At most an hour, so that no sum overflows; the source is then set again.
         let wait = min(max(.zero, ContinuousClock.now.duration(to: next)), .seconds(3_600))
         // The wait is rounded up, because a source that fires slightly early would find no due timer.
         source.schedule(deadline: .now() + .nanoseconds(Int((wait.seconds * 1e9).rounded(.up)) + 1))
@@ -156,8 +154,8 @@ final class TimedState<State>: Sendable {
 
     func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result { timed.withLock { body(&$0.state) } }
 
-    // `body` returns the next moment too, or nil. At that moment `wake` is called without the lock, on the clock's
-    // queue, unless a later change returns another moment.
+    // `body` also returns the next moment or nil. Then `wake` is called without the lock, on the clock's queue, unless a
+    // later change returns another moment.
     func change<Result: Sendable>(
         wake: @escaping @Sendable () -> Void, _ body: (inout State) -> (Result, due: ContinuousClock.Instant?)
     ) -> Result {
@@ -205,7 +203,7 @@ extension Duration {
         return TimeInterval(seconds) + TimeInterval(attoseconds) * 1e-18
     }
 
-    /// The duration as a text: whole milliseconds below a second, then seconds with one decimal, up to 1,000,000.
+    /// Whole milliseconds below a second, then seconds with one decimal, up to 1,000,000.
     var words: String {
         let milliseconds = Int((seconds * 1_000).rounded())
         guard milliseconds >= 1_000 else { return "\(milliseconds) ms" }

@@ -21,9 +21,8 @@
         /// Whether the server has sent a fatal TLS alert (RFC 8446, section 6.2).
         var isRefusedByAlert = false
         var hasBegunHandshake = true
-        /// The proxy's status code for the tunnel request; 0 without one.
+        /// The answer to the request for a tunnel; 0 without one.
         var proxyStatusCode = 0
-        /// The last `errno` that libcurl recorded for the transfer; 0 without one.
         var systemError: Int32 = 0
 
         var meaning: (code: RequestError.Code, what: String) {
@@ -134,8 +133,7 @@
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
             let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
             let system = Int32(clamping: handle.number(CURLINFO_OS_ERRNO))
-            // If `socket()` failed, its error number is used. Other code may have released descriptors since then, so a
-            // check now could find free ones.
+            // The error number of `socket()` counts: other code may have released descriptors since then.
             let problem = place.socketError != 0 ? place.socketError : system
             // Name lookup and certificate loading need several descriptors and leave no error number. Any other
             // transfer needs one socket.
@@ -153,8 +151,7 @@
             let (kind, what) = failure.meaning
             let said = handle.message(of: request)
             let text = said.isEmpty ? CurlLibrary.message(of: code) : said
-            // For an invalid trailer (code 43) libcurl's text is about a bad function argument, and for a long header
-            // it is about memory, which does not help.
+            // For an invalid trailer (43) libcurl's text is about an argument, and for a long header about memory.
             let shown = [43, CurlFailure.outOfMemory].contains(code) && said.isEmpty ? what : "\(what) (\(text))"
             // A failed name lookup (5 for a proxy, 6) sets no error number, so `system` is about something else.
             let number = [5, 6].contains(code) ? nil : POSIXErrorCode(rawValue: system)

@@ -9,7 +9,6 @@
         let easy: OpaquePointer
         @exclusivity(unchecked) var transfer: CurlTransfer?
         private var headerList: HeaderList?
-        /// The list for `CURLOPT_RESOLVE`, retained because libcurl stores a pointer to it.
         var hostOverrides: HeaderList?
         /// CURL_ERROR_SIZE is 256.
         private let errorText: UnsafeMutablePointer<CChar>
@@ -27,8 +26,7 @@
         /// The generation of connections that the handle's TLS options encode; see ``SharedConnections``.
         private var generation = 0
         /// Whether the peer has sent no `close_notify` so far; nil unless the body ends with its TLS connection.
-        var endsUnannounced: Bool?
-
+        private var endsUnannounced: Bool?
         /// Whether libcurl has logged that it uses a proxy of the environment for this transfer.
         var usesEnvironmentProxy = false
 
@@ -116,15 +114,14 @@
             let request = transfer.request
             self.transfer = transfer
             errorText.pointee = 0
-            stopWatchingEnd()
+            watchEnd(false)
             usesEnvironmentProxy = false
             setVerbose(transfer.isHTTPS || options.mayUseEnvironmentProxy)
-            // Unlike an implicit conversion, `withCString` copies nothing.
+            // Unlike an implicit conversion, this copies nothing.
             var problem = request.url.absoluteString.withCString { convoy_set_pointer(easy, CURLOPT_URL, $0) }
             let mayUseProxy = options.mayUseProxy
             let target = mayUseProxy && options.sendsToProxy ? request.targetWithEmptyQuery : nil
             let hasLargeResponse = transfer.client?.expectsLargeBody == true
-            // If this request and the previous one need none of the further options, these are not set again.
             let isPlain =
                 !transfer.isHTTPS && !transfer.sendsBody && request.method == .get && request.attemptTimeout == nil
                 && target == nil && !hasLargeResponse
@@ -166,9 +163,8 @@
                 let bits = (generation & 1) << 1 | (generation & 2) << 2 | (generation & 4) << 3
                 set(CURLOPT_SSL_OPTIONS, bits)
             }
-            // Older versions of libcurl allocate the receive buffer for each request. The C library returns a large
-            // buffer to the system each time, which is slow. So only a request with a large response uses one. A small
-            // buffer stays in the processor's cache.
+            // Older versions of libcurl allocate the receive buffer for each request, which is slow for a large one. A
+            // small buffer stays in the processor's cache.
             set(CURLOPT_BUFFERSIZE, hasLargeResponse ? 128 << 10 : 16 << 10)
             let timeLeft = transfer.timeLeft.map(\.wholeMilliseconds) ?? 0
             problem |= set(CURLOPT_TIMEOUT_MS, timeLeft)
@@ -193,8 +189,7 @@
     }
 
     extension CurlHandle {
-        /// Throws an error that names an option that this libcurl does not support.
-        func setUp() throws(RequestError) {
+        private func setUp() throws(RequestError) {
             // libcurl must use no signals, because any thread of the process could receive them.
             set(CURLOPT_NOSIGNAL, 1)
             // With this option of libcurl 7.87 and later, removing a transfer does not wait for its name lookup.
@@ -204,7 +199,6 @@
             set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
             // The path is sent exactly as in the request, because it may be part of a signature.
             set(CURLOPT_PATH_AS_IS, 1)
-            // Convoy decodes the body, because libcurl accepts truncated data as complete.
             set(CURLOPT_HTTP_CONTENT_DECODING, 0)
             if !CurlLibrary.keepsSessions { set(CURLOPT_SSL_SESSIONID_CACHE, 0) }
             // A `User-Agent` field of a request replaces this value.
@@ -221,7 +215,6 @@
             }
             if let certificate = options.clientCertificate { try setUp(certificate) }
             if !options.hostOverrides.isEmpty {
-                // Of two entries with the same host and port, libcurl uses the last, as documented for `hostOverrides`.
                 guard let list = HeaderList(options.hostOverrides.map(\.entry)) else { throw Self.outOfMemory }
                 hostOverrides = list
                 try check("hostOverrides", convoy_set_pointer(easy, CURLOPT_RESOLVE, list.first))
@@ -236,9 +229,8 @@
             case .pem: try check(name, convoy_set_pointer(easy, CURLOPT_SSLKEY, certificate.privateKeyFile.path))
             case .archive: try check(name, convoy_set_pointer(easy, CURLOPT_SSLCERTTYPE, "P12"))
             }
-            // Without a password, OpenSSL would prompt at the terminal for the password of an encrypted key. An
-            // empty password prevents the prompt. GnuTLS never prompts, but treats a key with an empty password as
-            // encrypted.
+            // Without a password, OpenSSL would prompt at the terminal for that of an encrypted key. GnuTLS never
+            // prompts, but treats a key with an empty password as encrypted.
             let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
             try check(name, convoy_set_pointer(easy, CURLOPT_KEYPASSWD, password))
         }
@@ -313,23 +305,14 @@
     }
 
     extension CurlHandle {
-        /// libcurl then calls `noteEnd()` repeatedly: after the end, the connection cannot be queried any more.
-        func watchEnd() {
-            endsUnannounced = false
-            set(CURLOPT_NOPROGRESS, 0)
+        /// libcurl then calls `noteEnd()` repeatedly; after the end, the connection cannot be queried any more.
+        func watchEnd(_ isWatched: Bool = true) {
+            guard isWatched || endsUnannounced != nil else { return }
+            endsUnannounced = isWatched ? false : nil
+            set(CURLOPT_NOPROGRESS, isWatched ? 0 : 1)
         }
 
-        func stopWatchingEnd() {
-            guard endsUnannounced != nil else { return }
-            endsUnannounced = nil
-            set(CURLOPT_NOPROGRESS, 1)
-        }
-
-        /// The record of the last call counts.
-        func noteEnd() {
-            // The result is 1 after `close_notify`, 0 without, and another number if it is unknown.
-            if endsUnannounced != nil { endsUnannounced = convoy_has_close_notify(easy) == 0 }
-        }
+        func noteEnd() { if endsUnannounced != nil { endsUnannounced = convoy_has_close_notify(easy) == 0 } }
 
         // Without `close_notify`, the body may be incomplete (RFC 9112, section 9.8). libcurl reports such an end as
         // success, or as code 56 without a system error. After success, the state of the TLS library decides.
@@ -338,7 +321,7 @@
             return code == 56 && !CurlFailure.lossNumbers.contains(Int32(clamping: number(CURLINFO_OS_ERRNO)))
         }
 
-        /// If two marks differ, sending has made progress between them.
+        /// If two of these differ, sending has made progress between them.
         struct SendingMark: Equatable {
             var sentBytes: Int
             var queuedBytes: Int32
@@ -355,8 +338,6 @@
         /// With a libcurl without a pre-request callback: whether the request may have been sent.
         var hasConnected: Bool { number(CURLINFO_PRETRANSFER_TIME_T) > 0 }
 
-        // The set-up times of a reused connection are zero. The session is nil unless this transfer opened the
-        // connection.
         func measure(_ metrics: inout TransferMetrics, _ session: TLSSession?) {
             func time(_ info: CURLINFO) -> Duration { .microseconds(number(info)) }
             let hasOpened = number(CURLINFO_NUM_CONNECTS) > 0

@@ -42,7 +42,6 @@
         private let keptLimit: Int
         private var connectionLimit = -mostKept
 
-        /// Throws the system's error if memory or file descriptors are exhausted.
         init(_ options: ConnectionOptions) throws(POSIXError) {
             errno = 0
             guard let multi = curl_multi_init() else {
@@ -107,7 +106,7 @@
             if looksAtAll, !isPolling { looksAgain = true }
         }
 
-        // True if there was no work for the complete idle time. Without `sleeps`, there is work, so this only checks.
+        // True if there was no work for the complete idle time. Without `sleeps`, this only checks.
         func wait(sleeps: Bool) -> Bool {
             hasWatched = !isPolling
             guard sleeps else {
@@ -190,7 +189,6 @@
             return handle
         }
 
-        /// False if libcurl rejects the handle.
         func add(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
             active[ObjectIdentifier(transfer)] = transfer
             if transfer.isPolled { polledCount += 1 }
@@ -254,18 +252,15 @@
             var isWanted = false
             var reading: BodyReading?
 
-            /// Whether the queue reads another chunk: until four chunks and 64 KiB are stored.
             var readsOn: Bool { end == nil && (chunks.count < 4 || byteCount < 64 << 10) }
 
-            /// The reader, if it can read without waiting and is not in use.
             var direct: (any BlockingReader)? {
                 guard !isReading, case .blocking(let reader)? = reading, reader.readsWithoutWaiting else { return nil }
                 return reader
             }
 
-            // Copies as many chunks as are available and fit, because each separate send costs a system call. Also returns
-            // the chunks that were copied to their ends. They are released outside the lock, because that may run
-            // other code.
+            // Copies as much as fits, because each send costs a system call. Also returns the chunks that were copied to
+            // their ends. They are released outside the lock, because that may run other code.
             mutating func copy(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, ended: ArraySlice<Data>) {
                 var (count, index) = (0, 0)
                 while count < buffer.count, index < chunks.count {
@@ -295,8 +290,8 @@
         }
 
         deinit {
-            // The queue releases `reading`, because closing a stream or cancelling a sequence runs user code. This
-            // thread, the engine's, must not run such code.
+            // The queue releases `reading`: closing a stream or cancelling a sequence runs user code, which the engine's
+            // thread must not.
             guard state.withLock({ $0.reading != nil }) else { return }
             queue.async { [state] in
                 let reading = state.withLock { state in
@@ -354,7 +349,7 @@
             if reads { queue.async { [weak self] in while self?.read() == true {} } }
         }
 
-        /// True if the caller must call again; a waiting reader delivers its chunks itself.
+        /// True if the caller must call again.
         private func read() -> Bool {
             do throws(RequestError) {
                 let known = state.withLock { $0.reading }

@@ -22,11 +22,10 @@
         let localPort: Int32
     }
 
-    // With epoll the cost of a wait depends on the number of events. `curl_multi_poll` and `curl_multi_perform` would
-    // check every socket. The socket of an idle connection stays watched, because adding it again for each request
-    // would cost two system calls. So each wait also reports what the server sends without a request. Watching ends in
-    // the close callback, because in every version of libcurl only that callback releases the socket's number. Only the
-    // loop's thread uses this object.
+    // With epoll the cost of a wait depends on the number of events; `curl_multi_poll` and `curl_multi_perform` check
+    // every socket. The socket of an idle connection stays watched, because adding it again for each request would cost
+    // two system calls. So each wait also reports what the server sends without a request. Watching ends in the close
+    // callback, because only that releases the socket's number in every version of libcurl.
     final class CurlSockets {
         private struct Entry {
             /// The events that libcurl waits for; 0 for an idle connection.
@@ -73,7 +72,7 @@
 
         func noteOpened(_ socket: Int32) { change(socket) { $0 = Entry(isOpened: true) } }
 
-        // Returns 0, or -1 and sets `errno`. Epoll would watch the socket as long as a forked process has it open.
+        // Epoll would watch the socket as long as a forked process has it open.
         func end(_ socket: Int32) -> Int32 {
             change(socket) { entry in
                 if entry.watched != 0 { _ = convoy_watch(poller, socket, entry.watched, 0) }
@@ -124,8 +123,7 @@
         }
 
         // Whether the server has sent bytes on an idle connection, or has closed it. libcurl would read the bytes as the
-        // start of the next response (RFC 9112, section 6.3). Some versions do not notice a closed connection, on which
-        // a POST would be lost. So Convoy checks each idle connection just before a request is sent on it.
+        // start of the next response (RFC 9112, section 6.3), and some versions would lose a POST on a closed one.
         func isUnusable(_ socket: Int32) -> Bool {
             var byte: UInt8 = 0
             return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 || errno == ECONNRESET
@@ -195,13 +193,11 @@
         var isCut: Bool { hasBegun && !hasAlert && isAtEnd }
 
         mutating func noteAlert(isOwn: Bool, isFatal: Bool) {
-            if !isOwn, isFatal { isRefused = true }
-            if isOwn { look() }
+            if isOwn { look() } else if isFatal { isRefused = true }
             // Newer versions of OpenSSL send an alert of their own when the connection ends. That alert does not count.
             if !isOwn || !isAtEnd { hasAlert = true }
         }
 
-        /// Called for each alert of this side, and for log lines between the start of the handshake and the request.
         mutating func look() {
             var byte: UInt8 = 0
             isAtEnd = isAtEnd || sockets.contains { recv($0, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0 }

@@ -8,7 +8,7 @@
     final class CurlTransfer: @unchecked Sendable {
         // @unchecked: `desired` and `isOver` are atomic; `engine` and `request` are constant; only the engine's thread
         // uses the rest.
-        let desired = Atomic<DesiredTransferState>(.suspended)
+        private let desired = Atomic(DesiredTransferState.suspended.rawValue)
         /// Set just before the client is notified of the end.
         let isOver = Atomic(false)
         let request: PreparedRequest
@@ -99,7 +99,7 @@
         // MARK: The owner's requests
 
         func update(in loop: CurlLoop) {
-            let desired = changeDesired(adding: [], removing: [.queued, .bodyReady, .resumed])
+            let desired = changeDesired(removing: [.queued, .bodyReady, .resumed])
             if desired.contains(.cancelled) { return finish(RequestError(.cancelled, "the task was cancelled")) }
             if case .waiting = phase {
                 guard desired.contains(.begun), !desired.contains(.suspended) else { return }
@@ -119,11 +119,9 @@
             }
         }
 
-        /// - Parameter problem: the error number, if known.
-        func refuse(_ problem: Int32 = 0) {
-            finish(
-                .shortage(problem)
-                    ?? RequestError(.transportFailed, "nothing was sent: the system has no memory or no threads left"))
+        func refuse(_ errorNumber: Int32 = 0) {
+            let noMemory = "nothing was sent: the system has no memory or no threads left"
+            finish(.shortage(errorNumber) ?? RequestError(.transportFailed, noMemory))
         }
 
         private func send(in loop: CurlLoop) {
@@ -187,10 +185,9 @@
             }
             var metrics = TransferMetrics()
             handle.measure(&metrics, place.handshake.session)
-            // The socket of a new connection is recorded, even if its ports are known from an earlier connection. The
-            // socket of a known reused connection is not looked up again, because libcurl searches all connections for
-            // it. A connection that requests share is not recorded. Before the head of the response arrives, only the
-            // stream number shows that a connection is shared.
+            // The socket of a known reused connection is not looked up again, because libcurl searches all connections
+            // for it. A connection that requests share is not recorded; before the head of the response, only the
+            // stream number shows that it is shared.
             let isShared = place.stream != nil || metrics.httpVersion >= "2"
             if !isShared, !place.isKept || !metrics.isReusedConnection {
                 let connection = ConnectionKey(
@@ -221,7 +218,7 @@
         }
 
         private func beginAgain() {
-            handle?.stopWatchingEnd()
+            handle?.watchEnd(false)
             response = ResponseState(parser: .init(engine.options, request.method, mayBeHTTP2: isShareable))
         }
 
@@ -295,12 +292,8 @@
         func rewindBody(to offset: Int64) -> Bool {
             let rewound = offset == 0 ? source?.rewound() : nil
             guard offset == 0, source == nil || rewound != nil else {
-                failure =
-                    isUnprocessed
-                    ? RequestError(
-                        .bodyNotReplayable,
-                        "the server has not processed the request, and its body cannot be sent again")
-                    : repetitionDefect ?? .bodyNotReplayable
+                let unread = "the server has not processed the request, and its body cannot be sent again"
+                failure = isUnprocessed ? .init(.bodyNotReplayable, unread) : repetitionDefect ?? .bodyNotReplayable
                 return false
             }
             (source, sentBytes, hasSentAll) = (rewound, 0, false)
@@ -334,38 +327,31 @@
         }
 
         var repetitionDefect: RequestError? {
-            // A server that refuses streams is overloaded, so the caller's retry policy decides after libcurl's own
-            // limit of 6.
+            // A server that refuses streams is overloaded: after libcurl's own limit of 6, the retry policy decides.
             let isTooOften = timesSent >= 64 || timesRefused >= 6
-            if isUnprocessed {
-                guard isTooOften else { return nil }
-                return RequestError(
-                    .connectionLost,
-                    "the server repeatedly refused the request, or ended the connection before it processed it")
-            }
-            guard isTooOften || response.parser.lastStatusCode != 417 && !request.isIdempotent else { return nil }
+            let mayBeRepeated = isUnprocessed || response.parser.lastStatusCode == 417 || request.isIdempotent
+            guard isTooOften || !mayBeRepeated else { return nil }
             return RequestError(
                 .connectionLost,
-                "the connection was lost before a response, and the server may have acted on the request already")
+                isUnprocessed
+                    ? "the server repeatedly refused the request, or ended the connection before it processed it"
+                    : "the connection was lost before a response, and the server may have acted on the request already")
         }
 
         var headerLines: [String] {
-            let fields = request.headerFields
+            let (fields, omitted) = (request.headerFields, request.omittedFields)
             var lines: [String] = []
             for field in fields {
-                // The transport writes the framing fields, because it knows the length.
-                if field.isFraming { continue }
+                if field.isFraming { continue }  // libcurl writes these, because it knows the length.
                 let value = field.value.trimmingBlanks
                 lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
             }
-            let omitted = request.omittedFields
             if !fields.contains("Accept-Encoding"), !omitted.contains("accept-encoding") {
                 // A range of a coded body cannot be decoded.
                 let codings = fields.contains("Range") ? "identity" : ContentDecoder.acceptedCodings
                 if !codings.isEmpty { lines.append("Accept-Encoding: " + codings) }
             }
-            // The empty value removes the `Expect` that libcurl would add. Most servers do not need it, and it delays
-            // the body.
+            // Removes the `Expect` that libcurl would add. Most servers do not need it, and it delays the body.
             if sendsBody, !fields.contains("Expect") { lines.append("Expect:") }
             // Without the framing fields, the server would take the body for another request.
             for name in omitted.subtracting(["content-length", "transfer-encoding"]).sorted()
@@ -379,7 +365,7 @@
         // MARK: Receiving
 
         var hasHead: Bool { response.parser.isComplete }
-        private var isSuspended: Bool { desired.load(ordering: .acquiring).contains(.suspended) }
+        private var isSuspended: Bool { desiredState.contains(.suspended) }
         /// Whether nothing may be delivered to the client now.
         private var isHeld: Bool { isHeldByOwner || isHeldByClient || isHeldForATurn }
 
@@ -569,9 +555,9 @@
             loop.continueLater(loop.sharing[self].arrive(self, on: connection))
         }
 
-        /// The connection still works if another transfer on it was active more recently and has its head.
-        func giveUpConnection() {
+        private func giveUpConnection() {
             guard let loop, let connection = place.connection else { return }
+            // The connection still works if another transfer on it was active more recently and has its head.
             let isAlive = loop.active.values.contains { other in
                 other.hasHead && other.place.connection == connection && other.lastActivity > lastActivity
             }
@@ -636,15 +622,14 @@
             return loop.sharing.isRefused(stream, on: connection)
         }
 
-        /// True only in two cases: libcurl was not allowed to open a connection (``ConnectionPlace/Veto``), or a shared
-        /// connection was lost before the head and the request may be repeated.
+        /// Whether the transfer waits or is sent again, because libcurl was not allowed to open a connection
+        /// (``ConnectionPlace/Veto``), or because a shared connection was lost before the head.
         func goesOn(after code: CURLcode, _ handle: CurlHandle) -> Bool {
             guard let loop, failure == nil else { return false }
             let veto = place.veto
             place.veto = nil
             if veto == .isOpening {
-                // The transfer stays in the loop's list while libcurl does not have its handle, so its timeout
-                // continues.
+                // The transfer stays in the loop's list, so its timeout continues.
                 if loop.takeBack(self, handle) { return true }
             } else if veto == nil {
                 guard code != 0, isShareable, !hasHead, place.stream != nil, isLoss(code) else { return false }
@@ -676,8 +661,7 @@
             isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)
         }
 
-        /// Returns the time of the next check; nil if the transfer has ended.
-        func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        private func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard case .running = phase, let handle else { return nil }
             if isHeld {
                 lastSendingMark = nil
@@ -692,8 +676,7 @@
                 end(0)
                 return nil
             }
-            // Bytes that libcurl has read from the body may still be in its own buffer or in the system's. Draining
-            // these buffers counts as activity.
+            // Bytes of the body may still be in libcurl's buffer or in the system's. Draining these counts as activity.
             if sentBytes > 0, !hasHead {
                 var mark = handle.sendingMark
                 // The queue of a shared connection also has bytes of other requests.
@@ -703,12 +686,11 @@
             }
             let end = lastActivity + request.idleTimeout
             guard end <= now else { return min(end, now + idleCheckInterval) }
-            let what = hasHead ? "of the body" : "of a response"
             // A connection on which the server did not respond is not reused.
             handle.forbidReuse()
             giveUpConnection()
-            finish(
-                RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
+            let what = hasHead ? "of the body" : "of a response"
+            finish(RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
             return nil
         }
 
@@ -733,13 +715,10 @@
         // A server may respond before it has received the complete request body (RFC 9113, section 8.1), and read no
         // more of the body. libcurl would wait for the server to read on.
 
-        /// Whether the complete response to a request with a body has arrived, by the response's length.
         var isAnswered: Bool { sendsBody && hasHead && response.missingBytes == 0 }
 
-        /// How long sending may stall after the complete response.
         private static let stillTime = Duration.milliseconds(250)
 
-        /// Schedules a check of whether sending still makes progress, once the response is complete.
         func noteAnswered() {
             guard isAnswered else { return }
             lastSendingMark = handle?.sendingMark
@@ -787,7 +766,7 @@
     }
 
     /// Any thread may change the state; when the engine reads it, it sees the result of all earlier changes.
-    struct DesiredTransferState: OptionSet, AtomicRepresentable {
+    struct DesiredTransferState: OptionSet {
         let rawValue: UInt8
 
         static let begun = Self(rawValue: 1)
@@ -801,7 +780,10 @@
     }
 
     extension CurlTransfer: TransferTask {
-        func resume() { engine.look(at: self, adding: [.begun, .resumed], removing: .suspended) }
+        func resume() {
+            _ = changeDesired(removing: .suspended)
+            engine.look(at: self, adding: [.begun, .resumed])
+        }
 
         func suspend() { engine.look(at: self, adding: .suspended) }
 
@@ -810,22 +792,20 @@
         func makeSessionTask() -> URLSessionTask {
             TransferSessionTask(self, for: request) {
                 if self.isOver.load(ordering: .acquiring) { return .completed }
-                let desired = self.desired.load(ordering: .acquiring)
+                let desired = self.desiredState
                 return desired.contains(.cancelled) ? .canceling : desired.contains(.suspended) ? .suspended : .running
             }
         }
 
+        private var desiredState: DesiredTransferState { .init(rawValue: desired.load(ordering: .acquiring)) }
+
         /// Returns the state before, on any thread.
-        func changeDesired(
-            adding new: DesiredTransferState, removing old: DesiredTransferState
-        ) -> DesiredTransferState {
-            var state = desired.load(ordering: .relaxed)
-            while true {
-                let (isDone, found) = desired.compareExchange(
-                    expected: state, desired: state.subtracting(old).union(new), ordering: .acquiringAndReleasing)
-                if isDone { return state }
-                state = found
-            }
+        func changeDesired(adding new: DesiredTransferState) -> DesiredTransferState {
+            .init(rawValue: desired.bitwiseOr(new.rawValue, ordering: .acquiringAndReleasing).oldValue)
+        }
+
+        func changeDesired(removing old: DesiredTransferState) -> DesiredTransferState {
+            .init(rawValue: desired.bitwiseAnd(~old.rawValue, ordering: .acquiringAndReleasing).oldValue)
         }
     }
 
