@@ -7,15 +7,12 @@
 #include "Libraries.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -202,40 +199,5 @@ void convoy_prepare_thread(const char *name) {
     sigemptyset(&set);
     sigaddset(&set, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-}
-
-int convoy_make_wakeup(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
-
-// This fails when the counter is full. A signal is already pending then.
-void convoy_signal(int wakeup) { eventfd_write(wakeup, 1); }
-
-int convoy_make_poller(int wakeup) {
-    int poller = epoll_create1(EPOLL_CLOEXEC);
-    // The eventfd is edge-triggered, so that its counter need not be read after each signal.
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.fd = wakeup};
-    if (poller < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, wakeup, &event) == 0) return poller;
-    close(poller);
-    return -1;
-}
-
-int convoy_watch(int poller, int socket, int old, int events) {
-    struct epoll_event event = {.data.fd = socket};
-    if (events & CONVOY_READABLE) event.events |= EPOLLIN;
-    if (events & CONVOY_WRITABLE) event.events |= EPOLLOUT;
-    int operation = events == 0 ? EPOLL_CTL_DEL : old == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
-    return epoll_ctl(poller, operation, socket, &event);
-}
-
-int convoy_wait(int poller, struct convoy_event *events, int count, int timeout_ms) {
-    struct epoll_event found[CONVOY_MOST_EVENTS];
-    int number = epoll_wait(poller, found, count < CONVOY_MOST_EVENTS ? count : CONVOY_MOST_EVENTS, timeout_ms);
-    if (number < 0) return errno == EINTR ? 0 : -1;
-    for (int index = 0; index < number; index++) {
-        uint32_t what = found[index].events;
-        events[index].socket = found[index].data.fd;
-        events[index].events = ((what & ~(uint32_t)EPOLLOUT) ? CONVOY_READABLE : 0) |
-                               ((what & ~(uint32_t)EPOLLIN) ? CONVOY_WRITABLE : 0);
-    }
-    return number;
 }
 #endif

@@ -8,6 +8,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#ifdef __linux__
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#endif
 
 /// An easy handle: one transfer at a time.
 typedef struct convoy_curl CURL;
@@ -166,31 +170,6 @@ void convoy_end_thread(void);
 int convoy_queued_bytes(int socket);
 /// The number of forks between the process that first called this function and the calling process. Any thread.
 int convoy_fork_count(void);
-
-// MARK: Waiting for many sockets: an epoll, and an eventfd that wakes it
-
-/// The watched or reported events of a socket: libcurl's own CURL_POLL_IN and CURL_POLL_OUT.
-enum { CONVOY_READABLE = 1, CONVOY_WRITABLE = 2 };
-
-/// An event of a socket; after a failure of the socket, both bits are set.
-struct convoy_event {
-    int socket;
-    int events;
-};
-
-/// The maximum number of events of one wait.
-enum { CONVOY_MOST_EVENTS = 256 };
-
-/// Makes an eventfd descriptor; -1 and `errno` after a failure.
-int convoy_make_wakeup(void);
-/// Makes every wait for an eventfd return. Any thread.
-void convoy_signal(int wakeup);
-/// Makes an epoll descriptor that reports each signal of an eventfd once; -1 and `errno` after a failure.
-int convoy_make_poller(int wakeup);
-/// Watches a socket for `events` instead of `old`; 0, or -1 and `errno`.
-int convoy_watch(int poller, int socket, int old, int events);
-/// Waits; returns the number of events, 0 after the timeout or a POSIX signal, or -1 and `errno`.
-int convoy_wait(int poller, struct convoy_event *events, int count, int timeout_ms);
 
 // MARK: Files: calls that Glibc's Swift module does not export
 

@@ -9,6 +9,8 @@
         let easy: OpaquePointer
         @exclusivity(unchecked) var transfer: CurlTransfer?
         private var headerList: HeaderList?
+        /// What `headerList` was made of; `host` is the value of the `Host` field, or nil if libcurl writes it.
+        private var listed: (fields: HeaderFields, omitted: Set<String>, sendsBody: Bool, host: String?)?
         var hostOverrides: HeaderList?
         /// CURL_ERROR_SIZE is 256.
         private let errorText: UnsafeMutablePointer<CChar>
@@ -110,7 +112,7 @@
             convoy_set_number(easy, option, Int64(value))
         }
 
-        func prepare(for transfer: CurlTransfer, _ headerLists: inout HeaderListCache) -> Bool {
+        func prepare(for transfer: CurlTransfer) -> Bool {
             let request = transfer.request
             self.transfer = transfer
             errorText.pointee = 0
@@ -127,11 +129,13 @@
                 && target == nil && !hasLargeResponse
             if !isPlain || !self.isPlain { problem |= set(transfer, target, hasLargeResponse: hasLargeResponse) }
             self.isPlain = isPlain && problem == 0
-            guard let list = headerLists.list(for: transfer, host: mayUseProxy ? request.hostField : nil) else {
-                return false
-            }
-            if list !== headerList { problem |= convoy_set_pointer(easy, CURLOPT_HTTPHEADER, list.first) }
-            headerList = list
+            let host = mayUseProxy ? request.hostField : nil
+            let wanted = (request.headerFields, request.omittedFields, transfer.sendsBody, host)
+            if let listed, listed == wanted { return problem == 0 }
+            let lines = (host.map { ["Host: \($0)"] } ?? []) + transfer.headerLines
+            guard let list = HeaderList(lines) else { return false }
+            problem |= convoy_set_pointer(easy, CURLOPT_HTTPHEADER, list.first)
+            (headerList, listed) = (list, wanted)
             return problem == 0
         }
 
@@ -385,21 +389,6 @@
         }
 
         deinit { curl_slist_free_all(first) }
-    }
-
-    struct HeaderListCache {
-        private var key: (fields: HeaderFields, omitted: Set<String>, sendsBody: Bool, host: String?)?
-        private var list: HeaderList?
-
-        /// - Parameter host: the value of the `Host` field; nil if libcurl writes it.
-        mutating func list(for transfer: CurlTransfer, host: String?) -> HeaderList? {
-            let (fields, omitted) = (transfer.request.headerFields, transfer.request.omittedFields)
-            let sendsBody = transfer.sendsBody
-            if let list, let key, key == (fields, omitted, sendsBody, host) { return list }
-            list = HeaderList((host.map { ["Host: \($0)"] } ?? []) + transfer.headerLines)
-            key = (fields, omitted, sendsBody, host)
-            return list
-        }
     }
 
     /// Provides the bytes of a body from its start, without ever blocking the engine's thread.

@@ -9,7 +9,6 @@
         let sockets: CurlSockets
         private let options: ConnectionOptions
         @exclusivity(unchecked) private var idleHandles: [CurlHandle] = []
-        @exclusivity(unchecked) var headerLists = HeaderListCache()
         @exclusivity(unchecked) private(set) var active: [ObjectIdentifier: CurlTransfer] = [:]
         @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
         @exclusivity(unchecked) private var continuing: [CurlTransfer] = []

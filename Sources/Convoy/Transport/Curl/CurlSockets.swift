@@ -7,13 +7,14 @@
         let descriptor: Int32
 
         init() throws(POSIXError) {
-            descriptor = convoy_make_wakeup()
+            descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
             guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EMFILE) }
         }
 
         deinit { close(descriptor) }
 
-        func signal() { convoy_signal(descriptor) }
+        /// Makes every wait return; if this fails, the counter is full, so that a signal is pending.
+        func signal() { eventfd_write(descriptor, 1) }
     }
 
     struct ConnectionKey: Hashable {
@@ -43,8 +44,8 @@
         @exclusivity(unchecked) private var entries: [Entry] = []
         /// The sockets of the connections that ``keep(_:socket:)`` has recorded, until they are closed.
         @exclusivity(unchecked) private(set) var kept: [ConnectionKey: Int32] = [:]
-        private var events: [convoy_event]
-        @exclusivity(unchecked) private(set) var ready: [convoy_event] = []
+        private var events: [epoll_event]
+        @exclusivity(unchecked) private(set) var ready: [(socket: Int32, events: Int32)] = []
         private var waits = 0
         /// There may be more events than one wait returns.
         private(set) var hasSeenAll = false
@@ -52,11 +53,15 @@
         private(set) var hasFailed = false
 
         /// The multi handle must not outlive this object.
-        init(for multi: OpaquePointer, mostEvents: Int = Int(CONVOY_MOST_EVENTS)) throws(POSIXError) {
-            events = Array(repeating: convoy_event(), count: mostEvents)
+        init(for multi: OpaquePointer, mostEvents: Int = 256) throws(POSIXError) {
+            events = Array(repeating: epoll_event(), count: mostEvents)
             wakeup = try Wakeup()
-            poller = convoy_make_poller(wakeup.descriptor)
-            guard poller >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM) }
+            poller = epoll_create1(Int32(EPOLL_CLOEXEC))
+            // The eventfd is edge-triggered, so that its counter need not be read after each signal.
+            guard poller >= 0, control(EPOLL_CTL_ADD, wakeup.descriptor, EPOLLIN.rawValue | EPOLLET.rawValue) else {
+                // `deinit` closes the poller, because all properties are initialised.
+                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
+            }
             convoy_multi_set_socket_callback(
                 multi,
                 { _, socket, events, context, _ in
@@ -75,7 +80,7 @@
         // Epoll would watch the socket as long as a forked process has it open.
         func end(_ socket: Int32) -> Int32 {
             change(socket) { entry in
-                if entry.watched != 0 { _ = convoy_watch(poller, socket, entry.watched, 0) }
+                if entry.watched != 0 { _ = control(EPOLL_CTL_DEL, socket, 0) }
                 if let connection = entry.connection { kept[connection] = nil }
                 entry = Entry()
             }
@@ -92,8 +97,16 @@
 
         private func watch(_ socket: Int32, _ entry: inout Entry) {
             guard entry.watched != entry.wanted else { return }
-            if convoy_watch(poller, socket, entry.watched, entry.wanted) != 0, entry.wanted != 0 { hasFailed = true }
+            let operation = entry.wanted == 0 ? EPOLL_CTL_DEL : entry.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD
+            // EPOLLIN is 1, EPOLLOUT 4.
+            let events = UInt32(entry.wanted & 1 | (entry.wanted & 2) << 1)
+            if !control(operation, socket, events), entry.wanted != 0 { hasFailed = true }
             entry.watched = entry.wanted
+        }
+
+        private func control(_ operation: Int32, _ socket: Int32, _ events: UInt32) -> Bool {
+            var event = epoll_event(events: events, data: epoll_data(fd: socket))
+            return epoll_ctl(poller, operation, socket, &event) == 0
         }
 
         private func change(_ socket: Int32, _ change: (inout Entry) -> Void) {
@@ -134,9 +147,8 @@
         /// False if neither an event nor the wake-up arrived in time; true also if the wait itself fails.
         func wait(milliseconds: Int32) -> Bool {
             ready.removeAll(keepingCapacity: true)
-            let count = events.withUnsafeMutableBufferPointer {
-                convoy_wait(poller, $0.baseAddress, Int32($0.count), milliseconds)
-            }
+            var count = epoll_wait(poller, &events, Int32(events.count), milliseconds)
+            if count < 0, errno == EINTR { count = 0 }
             waits += 1
             hasSeenAll = (0..<events.count).contains(Int(count))
             guard count >= 0 else {
@@ -144,14 +156,13 @@
                 hasFailed = true
                 return true
             }
-            for event in events.prefix(Int(count)) where event.socket != wakeup.descriptor {
-                change(event.socket) { entry in
-                    let wanted = event.events & entry.wanted
-                    if wanted != 0 {
-                        ready.append(convoy_event(socket: event.socket, events: wanted))
-                    } else {
-                        watch(event.socket, &entry)
-                    }
+            for event in events.prefix(Int(count)) where event.data.fd != wakeup.descriptor {
+                let socket = event.data.fd
+                change(socket) { entry in
+                    // After a failure of the socket, both bits are set.
+                    let readable: Int32 = event.events & ~EPOLLOUT.rawValue != 0 ? 1 : 0
+                    let wanted = (readable | (event.events & ~EPOLLIN.rawValue != 0 ? 2 : 0)) & entry.wanted
+                    if wanted != 0 { ready.append((socket, wanted)) } else { watch(socket, &entry) }
                 }
             }
             return count > 0

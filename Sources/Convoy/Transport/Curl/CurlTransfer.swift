@@ -131,7 +131,7 @@
             if !place.isParked { lastActivity = loop.now }
             (place, isPaused) = (ConnectionPlace(), false)
             if isShareable { place.generation = loop.sharing[self].generation }
-            if !handle.prepare(for: self, &loop.headerLists) || !loop.add(self, handle) {
+            if !handle.prepare(for: self) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not accept the request"))
             }
         }
