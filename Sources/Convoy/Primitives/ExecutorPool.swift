@@ -57,20 +57,19 @@ final class ExecutorPool: Sendable {
         /// The limit for disk operations; separate, so that a hanging disk blocks no callback.
         static let disk = WorkerLimit(96)
 
-        private let limit: Int
-        private let used = Locked(0)
+        private let free: Locked<Int>
 
-        init(_ limit: Int) { self.limit = limit }
+        init(_ limit: Int) { free = Locked(limit) }
 
         func take(_ wanted: Int) -> Int {
-            used.withLock { used in
-                let granted = max(0, min(wanted, limit - used))
-                used += granted
+            free.withLock { free in
+                let granted = min(wanted, free)
+                free -= granted
                 return granted
             }
         }
 
-        func giveBack() { used.withLock { $0 -= 1 } }
+        func giveBack() { free.withLock { $0 += 1 } }
     }
 
     private let extraWorkers: WorkerLimit

@@ -41,7 +41,6 @@
         /// Without a limit, a server could send empty gzip members endlessly.
         private static let mostIdleBytes = 1 << 20
 
-        /// - Parameter codings: the result of ``ContentCodings/toUndo(_:of:)``.
         static func makeDecoder(codings: [String]) throws(ContentDecodingError) -> ContentDecoder? {
             var stages: [DecodingStage] = []
             for coding in codings.reversed() { stages.append(try DecodingStage(coding)) }

@@ -185,14 +185,7 @@
             isPlain = false
             set(CURLOPT_FORBID_REUSE, 1)
         }
-    }
 
-    extension Duration {
-        /// Rounded up, from 1 to 1,000,000,000; libcurl reads zero as no limit.
-        var wholeMilliseconds: Int { Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9))) }
-    }
-
-    extension CurlHandle {
         private func setUp() throws(RequestError) {
             // libcurl must use no signals, because any thread of the process could receive them.
             set(CURLOPT_NOSIGNAL, 1)
@@ -282,33 +275,7 @@
             // Without this call, libcurl would also trust the system's directory of certificates.
             try check("trust", convoy_set_pointer(easy, tls.trustDirectory, nil))
         }
-    }
 
-    extension ConnectionOptions {
-        /// Whether the environment names a proxy; read once, at the first use.
-        private static let environmentHasProxy =
-            variable("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY") != nil
-
-        private static func variable(_ names: String...) -> String? {
-            let environment = ProcessInfo.processInfo.environment
-            return names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
-        }
-
-        var mayUseProxy: Bool { if case .server = proxy { true } else { mayUseEnvironmentProxy } }
-
-        var mayUseEnvironmentProxy: Bool { if case .environment = proxy { Self.environmentHasProxy } else { false } }
-
-        /// For a proxy from the environment the value is false if `no_proxy` is set, because only libcurl evaluates it.
-        var sendsToProxy: Bool {
-            if case .server(let url, _, _) = proxy { return url.scheme?.lowercased().hasPrefix("http") == true }
-            guard mayUseEnvironmentProxy, Self.variable("no_proxy", "NO_PROXY") == nil,
-                let proxy = Self.variable("http_proxy", "all_proxy", "ALL_PROXY")
-            else { return false }
-            return !proxy.lowercased().hasPrefix("socks")
-        }
-    }
-
-    extension CurlHandle {
         /// libcurl then calls `noteEnd()` repeatedly; after the end, the connection cannot be queried any more.
         func watchEnd(_ isWatched: Bool = true) {
             guard isWatched || endsUnannounced != nil else { return }
@@ -369,6 +336,35 @@
             metrics.remoteAddress = address.flatMap { String(validatingCString: $0) } ?? ""
             metrics.remotePort = number(CURLINFO_PRIMARY_PORT)
             metrics.receivedHeaderBytes = Int64(number(CURLINFO_HEADER_SIZE))
+        }
+    }
+
+    extension Duration {
+        /// Rounded up, from 1 to 1,000,000,000; libcurl reads zero as no limit.
+        var wholeMilliseconds: Int { Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9))) }
+    }
+
+    extension ConnectionOptions {
+        /// Whether the environment names a proxy; read once, at the first use.
+        private static let environmentHasProxy =
+            variable("http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY") != nil
+
+        private static func variable(_ names: String...) -> String? {
+            let environment = ProcessInfo.processInfo.environment
+            return names.lazy.compactMap { environment[$0] }.first { !$0.isEmpty }
+        }
+
+        var mayUseProxy: Bool { if case .server = proxy { true } else { mayUseEnvironmentProxy } }
+
+        var mayUseEnvironmentProxy: Bool { if case .environment = proxy { Self.environmentHasProxy } else { false } }
+
+        /// For a proxy from the environment the value is false if `no_proxy` is set, because only libcurl evaluates it.
+        var sendsToProxy: Bool {
+            if case .server(let url, _, _) = proxy { return url.scheme?.lowercased().hasPrefix("http") == true }
+            guard mayUseEnvironmentProxy, Self.variable("no_proxy", "NO_PROXY") == nil,
+                let proxy = Self.variable("http_proxy", "all_proxy", "ALL_PROXY")
+            else { return false }
+            return !proxy.lowercased().hasPrefix("socks")
         }
     }
 

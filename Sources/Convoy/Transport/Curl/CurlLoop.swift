@@ -11,13 +11,13 @@
         @exclusivity(unchecked) private var idleHandles: [CurlHandle] = []
         @exclusivity(unchecked) private(set) var active: [ObjectIdentifier: CurlTransfer] = [:]
         @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
-        @exclusivity(unchecked) private var continuing: [CurlTransfer] = []
+        private var continuing: [CurlTransfer] = []
         @exclusivity(unchecked) var sharing = SharedConnections()
         @exclusivity(unchecked) private(set) var now = ContinuousClock.now
         @exclusivity(unchecked) var lastProgress = ContinuousClock.now
-        @exclusivity(unchecked) private var nextTimeCheck: ContinuousClock.Instant?
+        private var nextTimeCheck: ContinuousClock.Instant?
         /// When all sockets are checked next, in case libcurl has missed an event or dropped a timer.
-        @exclusivity(unchecked) private var nextPlainLook = ContinuousClock.now
+        private var nextPlainLook = ContinuousClock.now
         /// The number of active transfers for which libcurl may buffer bytes; above 0, the loop polls.
         private var polledCount = 0
         /// How many polls in a row found no event; determines the next sleep.
@@ -281,7 +281,6 @@
         private let state = Locked(State())
         private let isReady: @Sendable () -> Void
 
-        /// - Parameter isReady: called on any thread when data, the end or a failure follows a nil of ``take(into:)``.
         init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
             self.body = body
             self.isReady = isReady

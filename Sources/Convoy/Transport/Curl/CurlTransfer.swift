@@ -251,7 +251,6 @@
 
         // MARK: Sending
 
-        /// Nil for a body of unknown length; 0 for a POST, PUT or PATCH without a body.
         var bodyLength: Int64? { request.body.map(\.byteCount) ?? (request.announcesNoBody ? 0 : nil) }
 
         var hasMoreToSend: Bool { bodyLength.map { sentBytes < $0 } ?? (sendsBody && !hasSentAll) }

@@ -34,15 +34,13 @@
             fileprivate var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
 
             mutating func mayBegin(_ transfer: CurlTransfer) -> Bool {
-                guard sharing == .isUnknown, requestCounts.isEmpty else { return true }
-                guard opener == nil else { return false }
-                opener = transfer
-                return true
+                sharing != .isUnknown || !requestCounts.isEmpty || becomesOpener(transfer)
             }
 
             /// Whether a transfer that found no connection with room may open one, rather than wait.
-            mutating func mayOpen(_ transfer: CurlTransfer) -> Bool {
-                guard sharing == .isSeen else { return true }
+            mutating func mayOpen(_ transfer: CurlTransfer) -> Bool { sharing != .isSeen || becomesOpener(transfer) }
+
+            private mutating func becomesOpener(_ transfer: CurlTransfer) -> Bool {
                 guard opener == nil || opener === transfer else { return false }
                 opener = transfer
                 return true
