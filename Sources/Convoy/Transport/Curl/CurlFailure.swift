@@ -131,7 +131,9 @@
 
     extension CurlTransfer {
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
-            let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
+            // Without a pre-request callback, a connection may mean that the request was sent.
+            let mayBeSent = !handle.asksBeforeSending && handle.number(CURLINFO_PRETRANSFER_TIME_T) > 0
+            let wasSent = timesSent > 0 || mayBeSent
             let system = Int32(clamping: handle.number(CURLINFO_OS_ERRNO))
             // The error number of `socket()` counts: other code may have released descriptors since then.
             let problem = place.socketError != 0 ? place.socketError : system

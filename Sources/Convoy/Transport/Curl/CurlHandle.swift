@@ -200,12 +200,12 @@
             if !CurlLibrary.keepsSessions { set(CURLOPT_SSL_SESSIONID_CACHE, 0) }
             // A `User-Agent` field of a request replaces this value.
             convoy_set_pointer(easy, CURLOPT_USERAGENT, Self.userAgent)
-            try check("minimumTLSVersion", set(CurlTLSOptions.server.version, tlsVersion))
+            try check("minimumTLSVersion", set(CURLOPT_SSLVERSION, tlsVersion))
             let timeout = options.connectTimeout.wholeMilliseconds
             try check("connectTimeout", set(CURLOPT_CONNECTTIMEOUT_MS, timeout))
             let age = Int(clamping: Int64(options.idleConnectionTime.seconds.rounded(.up)))
             set(CURLOPT_MAXAGE_CONN, min(age, 1 << 30))
-            try setUpTrust(.server)
+            try setUpTrust(CURLOPT_SSL_VERIFYPEER, CURLOPT_SSL_VERIFYHOST, CURLOPT_CAINFO, CURLOPT_CAPATH)
             if !options.pinnedPublicKeys.isEmpty {
                 let pins = options.pinnedPublicKeys.sorted().map { "sha256//" + $0 }.joined(separator: ";")
                 try check("pinnedPublicKeys", convoy_set_pointer(easy, CURLOPT_PINNEDPUBLICKEY, pins))
@@ -261,19 +261,21 @@
             }
             // HTTPS proxies get the same trust as servers. If libcurl rejects this option, it does not support HTTPS
             // proxies.
-            if set(CurlTLSOptions.proxy.version, tlsVersion) == 0 { try setUpTrust(.proxy) }
+            guard set(CURLOPT_PROXY_SSLVERSION, tlsVersion) == 0 else { return }
+            try setUpTrust(
+                CURLOPT_PROXY_SSL_VERIFYPEER, CURLOPT_PROXY_SSL_VERIFYHOST, CURLOPT_PROXY_CAINFO, CURLOPT_PROXY_CAPATH)
         }
 
-        private func setUpTrust(_ tls: CurlTLSOptions) throws(RequestError) {
+        private func setUpTrust(
+            _ verifyPeer: CURLoption, _ verifyHost: CURLoption, _ file: CURLoption, _ directory: CURLoption
+        ) throws(RequestError) {
             if options.trust == .unverified {
-                for option in [tls.verifyPeer, tls.verifyHost] {
-                    try check("trust", set(option, 0))
-                }
+                for option in [verifyPeer, verifyHost] { try check("trust", set(option, 0)) }
             }
-            guard case .certificates(let file) = options.trust else { return }
-            try check("trust", convoy_set_pointer(easy, tls.trustFile, file.path))
+            guard case .certificates(let certificates) = options.trust else { return }
+            try check("trust", convoy_set_pointer(easy, file, certificates.path))
             // Without this call, libcurl would also trust the system's directory of certificates.
-            try check("trust", convoy_set_pointer(easy, tls.trustDirectory, nil))
+            try check("trust", convoy_set_pointer(easy, directory, nil))
         }
 
         /// libcurl then calls `noteEnd()` repeatedly; after the end, the connection cannot be queried any more.
@@ -305,9 +307,6 @@
         var activeSocket: Int32 { Int32(clamping: number(CURLINFO_ACTIVESOCKET)) }
 
         func number(_ info: CURLINFO) -> Int { Int(convoy_get_number(easy, info)) }
-
-        /// With a libcurl without a pre-request callback: whether the request may have been sent.
-        var hasConnected: Bool { number(CURLINFO_PRETRANSFER_TIME_T) > 0 }
 
         func measure(_ metrics: inout TransferMetrics, _ session: TLSSession?) {
             func time(_ info: CURLINFO) -> Duration { .microseconds(number(info)) }
@@ -408,8 +407,7 @@
         }
 
         var defect: String? {
-            // For libcurl, `*` means every host, `-` before the name removes an entry, and `+` makes the entry
-            // expire.
+            // For libcurl, `*` means every host, `-` before the name removes an entry, and `+` makes it expire.
             let isName = host.utf8.allSatisfy {
                 ($0 | 0x20).isASCIILetter || 0x30...0x39 ~= $0 || ".-_".utf8.contains($0)
             }

@@ -49,27 +49,10 @@
         /// the server (CVE-2021-22890).
         static let keepsSessions = version >= 0x07_4d_00
 
-        // RFC 1035. Before 8.4.0, libcurl writes a longer name past its buffer when it connects to a SOCKS proxy
-        // (CVE-2023-38545).
-        static let maxHostBytes = 255
-
         static func message(of code: CURLcode) -> String {
             // For code 43 libcurl's text is about the program, not about the cause.
             if code == 43 { return "it does not accept that value" }
             return curl_easy_strerror(code).flatMap { String(validatingCString: $0) } ?? "error \(code)"
         }
-    }
-
-    /// The options for TLS with servers, and those for TLS with HTTPS proxies.
-    struct CurlTLSOptions {
-        let version, verifyPeer, verifyHost, trustFile, trustDirectory: CURLoption
-
-        static let server = Self(
-            version: CURLOPT_SSLVERSION, verifyPeer: CURLOPT_SSL_VERIFYPEER, verifyHost: CURLOPT_SSL_VERIFYHOST,
-            trustFile: CURLOPT_CAINFO, trustDirectory: CURLOPT_CAPATH)
-        static let proxy = Self(
-            version: CURLOPT_PROXY_SSLVERSION, verifyPeer: CURLOPT_PROXY_SSL_VERIFYPEER,
-            verifyHost: CURLOPT_PROXY_SSL_VERIFYHOST, trustFile: CURLOPT_PROXY_CAINFO,
-            trustDirectory: CURLOPT_PROXY_CAPATH)
     }
 #endif

@@ -42,18 +42,14 @@
         private var connectionLimit = -mostKept
 
         init(_ options: ConnectionOptions) throws(POSIXError) {
+            sockets = try CurlSockets()
             errno = 0
             guard let multi = curl_multi_init() else {
                 // Newer versions of libcurl open descriptors here, so `errno` may report that none is free.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
-            do throws(POSIXError) {
-                sockets = try CurlSockets(for: multi)
-            } catch {
-                curl_multi_cleanup(multi)
-                throw error
-            }
             self.multi = multi
+            sockets.watch(multi)
             self.options = options
             // An eighth of the free descriptors, from 2 to 256. The limit is low, because libcurl closes an idle
             // connection only for a new request.

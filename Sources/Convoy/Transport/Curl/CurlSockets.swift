@@ -52,8 +52,7 @@
         /// Watching or waiting has failed, for example for lack of memory, so the loop polls.
         private(set) var hasFailed = false
 
-        /// The multi handle must not outlive this object.
-        init(for multi: OpaquePointer, mostEvents: Int = 256) throws(POSIXError) {
+        init(mostEvents: Int = 256) throws(POSIXError) {
             events = Array(repeating: epoll_event(), count: mostEvents)
             wakeup = try Wakeup()
             poller = epoll_create1(Int32(EPOLL_CLOEXEC))
@@ -62,13 +61,6 @@
                 // `deinit` closes the poller, because all properties are initialised.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
-            convoy_multi_set_socket_callback(
-                multi,
-                { _, socket, events, context, _ in
-                    // CURL_POLL_REMOVE is 4. The mask makes it 0, which means no events.
-                    CurlSockets.at(context)?.want(events & 3, of: socket)
-                    return 0
-                }, Unmanaged.passUnretained(self).toOpaque())
         }
 
         deinit { if poller >= 0 { close(poller) } }
@@ -176,6 +168,17 @@
             ready.removeAll(keepingCapacity: true)
             // -1 is CURL_SOCKET_TIMEOUT.
             curl_multi_socket_action(multi, -1, 0, &running)
+        }
+
+        /// The multi handle must not outlive this object.
+        func watch(_ multi: OpaquePointer) {
+            convoy_multi_set_socket_callback(
+                multi,
+                { _, socket, events, context, _ in
+                    // CURL_POLL_REMOVE is 4. The mask makes it 0, which means no events.
+                    CurlSockets.at(context)?.want(events & 3, of: socket)
+                    return 0
+                }, Unmanaged.passUnretained(self).toOpaque())
         }
 
         func attach(to handle: CurlHandle) {

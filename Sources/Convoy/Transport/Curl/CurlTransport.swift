@@ -74,8 +74,9 @@
                         + "with the proxy's address, for example in the environment"
                 )
             }
-            // `hostKey` includes scheme and port. If it is short enough, so is the host, which need not be extracted.
-            let limit = CurlLibrary.maxHostBytes
+            // RFC 1035. Before 8.4.0, libcurl writes a longer name past its buffer when it connects to a SOCKS proxy
+            // (CVE-2023-38545). `hostKey` includes scheme and port; if it is short enough, so is the host.
+            let limit = 255
             if request.hostKey.utf8.count > limit, let host = request.url.host(), host.utf8.count > limit {
                 throw RequestError(
                     .invalidRequest, "nothing was sent: the host name has more than \(limit) bytes")
