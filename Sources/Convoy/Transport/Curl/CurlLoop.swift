@@ -8,9 +8,9 @@
         private let multi: OpaquePointer
         let sockets: CurlSockets
         private let options: ConnectionOptions
-        @exclusivity(unchecked) private var idleHandles: [CurlHandle] = []
+        private var idleHandles: [CurlHandle] = []
         @exclusivity(unchecked) private(set) var active: [ObjectIdentifier: CurlTransfer] = [:]
-        @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
+        private var flushes: [CurlTransfer] = []
         private var continuing: [CurlTransfer] = []
         @exclusivity(unchecked) var sharing = SharedConnections()
         @exclusivity(unchecked) private(set) var now = ContinuousClock.now

@@ -43,9 +43,9 @@
         private let poller: Int32
         @exclusivity(unchecked) private var entries: [Entry] = []
         /// The sockets of the connections that ``keep(_:socket:)`` has recorded, until they are closed.
-        @exclusivity(unchecked) private(set) var kept: [ConnectionKey: Int32] = [:]
+        private(set) var kept: [ConnectionKey: Int32] = [:]
         private var events: [epoll_event]
-        @exclusivity(unchecked) private(set) var ready: [(socket: Int32, events: Int32)] = []
+        private(set) var ready: [(socket: Int32, events: Int32)] = []
         private var waits = 0
         /// There may be more events than one wait returns.
         private(set) var hasSeenAll = false

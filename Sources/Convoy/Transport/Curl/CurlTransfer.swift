@@ -53,7 +53,7 @@
         @exclusivity(unchecked) private(set) var client: (any TransportClient)?
         @exclusivity(unchecked) private(set) var handle: CurlHandle?
         @exclusivity(unchecked) private var loop: CurlLoop?
-        @exclusivity(unchecked) private var source: (any UploadSource)?
+        private var source: (any UploadSource)?
         /// When bytes last moved, the request was last passed to libcurl, or a pause last ended.
         @exclusivity(unchecked) private var lastActivity = CurlTransfer.notBegun
         private static let notBegun = ContinuousClock.now
