@@ -121,14 +121,14 @@ struct convoy_address {
 
 /// The callbacks of a handle.
 ///
-/// The result of the first three is the number of bytes or a special value. `prereq`, `debug` and `progress` return 0.
+/// The result of the first three is the number of bytes or a special value; that of `debug` and `progress` is 0.
 struct convoy_callbacks {
     size_t (*header)(char *line, size_t size, size_t count, void *context);
     size_t (*write)(char *bytes, size_t size, size_t count, void *context);
     size_t (*read)(char *buffer, size_t size, size_t count, void *context);
     /// Moves to a position in the request's body: 0 done, 1 failed.
     int (*seek)(void *context, int64_t offset, int origin);
-    /// Called before a request is sent.
+    /// Called before a request is sent: 0 continue, 1 abort.
     int (*prereq)(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port);
     /// Makes a socket; -1 rejects the address.
     int (*open)(void *context, int purpose, struct convoy_address *address);
