@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <time.h>
@@ -33,11 +34,11 @@ typedef struct {
 CURLMcode curl_multi_poll(CURLM *multi, wait_descriptor *extra, unsigned int count, int timeout_ms, int *ready)
     __attribute__((weak));
 
-int convoy_has_poll(void) { return curl_multi_poll != NULL; }
 CURLMcode convoy_multi_poll(CURLM *multi, int wakeup, int timeout_ms, int *ready) {
     wait_descriptor extra = {.descriptor = wakeup, .events = 1};
     CURLMcode code = curl_multi_poll(multi, &extra, wakeup >= 0, timeout_ms, ready);
-    if (extra.happened != 0) convoy_unsignal(wakeup);
+    eventfd_t signals;
+    if (extra.happened != 0) eventfd_read(wakeup, &signals);
     return code;
 }
 CURLMcode convoy_multi_set_socket_callback(CURLM *multi, convoy_socket_callback value, void *context) {
@@ -45,57 +46,51 @@ CURLMcode convoy_multi_set_socket_callback(CURLM *multi, convoy_socket_callback 
     return code != 0 ? code : curl_multi_setopt(multi, 20001, value);
 }
 
-CURLcode convoy_set_long(CURL *handle, int option, long value) { return curl_easy_setopt(handle, option, value); }
-CURLcode convoy_set_int64(CURL *handle, int option, int64_t value) { return curl_easy_setopt(handle, option, value); }
-CURLcode convoy_set_string(CURL *handle, int option, const char *value) {
-    return curl_easy_setopt(handle, option, value);
+CURLcode convoy_set_callbacks(CURL *handle, void *context, struct convoy_callbacks callbacks) {
+#define SET(data, function, value) \
+    (curl_easy_setopt(handle, data, context), curl_easy_setopt(handle, function, value))
+    SET(10029, 20079, callbacks.header);
+    SET(10001, 20011, callbacks.write);
+    SET(10009, 20012, callbacks.read);
+    SET(10168, 20167, callbacks.seek);
+    SET(10164, 20163, callbacks.open);
+    SET(10095, 20094, callbacks.debug);
+    SET(10057, 20219, callbacks.progress);
+    curl_easy_setopt(handle, 10103, context);
+    return SET(10313, 20312, callbacks.prereq);
 }
-CURLcode convoy_set_pointer(CURL *handle, int option, void *value) { return curl_easy_setopt(handle, option, value); }
-CURLcode convoy_set_list(CURL *handle, int option, struct curl_slist *value) {
-    return curl_easy_setopt(handle, option, value);
-}
-CURLcode convoy_set_data_callback(CURL *handle, int option, convoy_data_callback value) {
-    return curl_easy_setopt(handle, option, value);
-}
-CURLcode convoy_set_seek_callback(CURL *handle, convoy_seek_callback value) {
-    return curl_easy_setopt(handle, 20167, value);
-}
-CURLcode convoy_set_prereq_callback(CURL *handle, convoy_prereq_callback value) {
-    return curl_easy_setopt(handle, 20312, value);
-}
-CURLcode convoy_set_open_callback(CURL *handle, convoy_open_callback value) {
-    return curl_easy_setopt(handle, 20163, value);
-}
-CURLcode convoy_set_close_callback(CURL *handle, convoy_close_callback value, void *context) {
+CURLcode convoy_set_close_callback(CURL *handle, int (*value)(void *context, int socket), void *context) {
     CURLcode code = curl_easy_setopt(handle, 10209, context);
     return code != 0 ? code : curl_easy_setopt(handle, 20208, value);
 }
-CURLcode convoy_set_debug_callback(CURL *handle, convoy_debug_callback value) {
-    return curl_easy_setopt(handle, 20094, value);
+CURLcode convoy_set_number(CURL *handle, CURLoption option, int64_t value) {
+    return option < 30000 ? curl_easy_setopt(handle, option, (long)value) : curl_easy_setopt(handle, option, value);
 }
-CURLcode convoy_set_progress_callback(CURL *handle, convoy_progress_callback value) {
-    return curl_easy_setopt(handle, 20219, value);
+CURLcode convoy_set_pointer(CURL *handle, CURLoption option, const void *value) {
+    return curl_easy_setopt(handle, option, value);
+}
+CURLMcode convoy_multi_set_max_connects(CURLM *multi, long value) { return curl_multi_setopt(multi, 6, value); }
+
+int64_t convoy_get_number(CURL *handle, CURLINFO info) {
+    long number = 0;
+    int64_t size = 0;
+    int socket = -1;
+    switch (info & 0xf00000) {
+        case 0x200000: curl_easy_getinfo(handle, info, &number); return number;
+        case 0x500000: curl_easy_getinfo(handle, info, &socket); return socket;
+        default: curl_easy_getinfo(handle, info, &size); return size;
+    }
+}
+void *convoy_get_pointer(CURL *handle, CURLINFO info) {
+    void *value = NULL;
+    curl_easy_getinfo(handle, info, &value);
+    return value;
 }
 
-CURLcode convoy_get_long(CURL *handle, int info, long *value) { return curl_easy_getinfo(handle, info, value); }
-CURLcode convoy_get_int64(CURL *handle, int info, int64_t *value) { return curl_easy_getinfo(handle, info, value); }
-CURLcode convoy_get_socket(CURL *handle, int info, int *value) { return curl_easy_getinfo(handle, info, value); }
-CURLcode convoy_get_pointer(CURL *handle, int info, void **value) { return curl_easy_getinfo(handle, info, value); }
-
-void convoy_measure(CURL *handle, struct convoy_measurements *found) {
-    *found = (struct convoy_measurements){0};
-    curl_easy_getinfo(handle, 0x20001a, &found->connections);
-    curl_easy_getinfo(handle, 0x20002e, &found->version);
-    curl_easy_getinfo(handle, 0x100020, &found->address);
-    curl_easy_getinfo(handle, 0x200028, &found->port);
-    curl_easy_getinfo(handle, 0x20000b, &found->header_bytes);
-    curl_easy_getinfo(handle, 0x20000c, &found->request_bytes);
-    curl_easy_getinfo(handle, 0x600036, &found->first_byte);
-    curl_easy_getinfo(handle, 0x600032, &found->total);
-    if (found->connections == 0) return;
-    curl_easy_getinfo(handle, 0x600033, &found->name_lookup);
-    curl_easy_getinfo(handle, 0x600034, &found->connect);
-    curl_easy_getinfo(handle, 0x600038, &found->secure_connect);
+int convoy_find(void *library, const char *name, void *function) {
+    void *address = library == NULL ? NULL : dlsym(library, name);
+    memcpy(function, &address, sizeof address);
+    return address != NULL;
 }
 
 void *convoy_libcurl(void) {
@@ -116,7 +111,7 @@ enum { INFO_TLS_SSL_PTR = 0x400000 + 45, BACKEND_OPENSSL = 1, SSL_RECEIVED_SHUTD
 static int (*ssl_get_shutdown)(const void *ssl);
 static pthread_once_t ssl_search = PTHREAD_ONCE_INIT;
 // The search starts at libcurl, because another OpenSSL in the process may have other structures.
-static void find_ssl(void) { convoy_find_function(convoy_libcurl(), "SSL_get_shutdown", &ssl_get_shutdown); }
+static void find_ssl(void) { convoy_find(convoy_libcurl(), "SSL_get_shutdown", &ssl_get_shutdown); }
 
 int convoy_has_close_notify(CURL *handle) {
     pthread_once(&ssl_search, find_ssl);
@@ -124,10 +119,6 @@ int convoy_has_close_notify(CURL *handle) {
     if (ssl_get_shutdown == NULL || curl_easy_getinfo(handle, INFO_TLS_SSL_PTR, &session) != 0) return -1;
     if (session == NULL || session->backend != BACKEND_OPENSSL || session->internals == NULL) return -1;
     return (ssl_get_shutdown(session->internals) & SSL_RECEIVED_SHUTDOWN) != 0;
-}
-
-CURLMcode convoy_multi_set_long(CURLM *multi, int option, long value) {
-    return curl_multi_setopt(multi, option, value);
 }
 
 int convoy_queued_bytes(int socket) {

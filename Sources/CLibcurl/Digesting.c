@@ -1,5 +1,5 @@
 #ifdef __linux__
-#include "Digesting.h"
+#include "CLibcurl.h"
 #include "Libraries.h"
 
 #include <dlfcn.h>
@@ -24,13 +24,13 @@ static struct {
 static int find_functions(void *library) {
     static const char *const names[] = {"EVP_md5", "EVP_sha256", "EVP_sha512", "EVP_sha512_256"};
     for (size_t index = 0; index < sizeof names / sizeof *names; index++)
-        convoy_find_function(library, names[index], &libcrypto.functions[index]);
-    return convoy_find_function(library, "EVP_MD_CTX_new", &libcrypto.create)
-        && convoy_find_function(library, "EVP_MD_CTX_free", &libcrypto.destroy)
-        && convoy_find_function(library, "EVP_MD_CTX_copy_ex", &libcrypto.copy)
-        && convoy_find_function(library, "EVP_DigestInit_ex", &libcrypto.init)
-        && convoy_find_function(library, "EVP_DigestUpdate", &libcrypto.update)
-        && convoy_find_function(library, "EVP_DigestFinal_ex", &libcrypto.finish);
+        convoy_find(library, names[index], &libcrypto.functions[index]);
+    return convoy_find(library, "EVP_MD_CTX_new", &libcrypto.create)
+        && convoy_find(library, "EVP_MD_CTX_free", &libcrypto.destroy)
+        && convoy_find(library, "EVP_MD_CTX_copy_ex", &libcrypto.copy)
+        && convoy_find(library, "EVP_DigestInit_ex", &libcrypto.init)
+        && convoy_find(library, "EVP_DigestUpdate", &libcrypto.update)
+        && convoy_find(library, "EVP_DigestFinal_ex", &libcrypto.finish);
 }
 
 static void load_library(void) {

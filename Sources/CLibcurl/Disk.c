@@ -3,7 +3,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE  // syncfs, sync_file_range
 #endif
-#include "Disk.h"
+#include "CLibcurl.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #define CONVOY_LIBRARIES_H
 
 /// Stores the address of a function in the variable at `function`; returns 0 if the library lacks the function.
-int convoy_find_function(void *library, const char *name, void *function);
+int convoy_find(void *library, const char *name, void *function);
 
 /// libcurl itself, through which the functions of its own dependencies are found.
 ///

@@ -39,15 +39,13 @@ final class BroadcastSource<Element: Sendable>: Sendable {
     }
 
     private struct State {
-        /// Weak, because an iterator may be released before the broadcast ends.
         var readers: [WeakReader] = []
         /// When `readers` has this many entries, `add` removes those of released readers.
         var sweepCount = 16
         var last: Element?
         var hasEnded = false
 
-        // Removes released readers when there are many. The caller releases the returned references outside the lock,
-        // because any of them may be the last.
+        // The caller releases the returned references outside the lock, because any of them may be the last.
         mutating func add(_ reader: BroadcastReader<Element>) -> [BroadcastReader<Element>] {
             defer { readers.append(WeakReader(reader: reader)) }
             guard readers.count >= sweepCount else { return [] }
@@ -102,28 +100,13 @@ final class BroadcastSource<Element: Sendable>: Sendable {
 
 final class BroadcastReader<Element: Sendable>: Sendable {
     private struct State {
-        var waiting: [Element] = []
-        var next = 0
+        var waiting = Fifo<Element>()
         var continuation: CheckedContinuation<Element?, Never>?
         var hasEnded = false
         /// The last value that was sent, stored only if repeated values are skipped.
         var last: Element?
         var due: ContinuousClock.Instant?
         var isTimerSet = false
-
-        var isEmpty: Bool { next == waiting.count }
-
-        mutating func take() -> Element? {
-            guard !isEmpty else { return nil }
-            defer {
-                if isEmpty {
-                    waiting.removeAll(keepingCapacity: true)
-                    next = 0
-                }
-            }
-            next += 1
-            return waiting[next - 1]
-        }
     }
 
     private let source: BroadcastSource<Element>
@@ -139,8 +122,8 @@ final class BroadcastReader<Element: Sendable>: Sendable {
                 if let last = state.last, repeats(last, element) { return }
                 state.last = element
             }
-            if !state.isEmpty, let last = state.waiting.last, source.replaces(last, element) {
-                state.waiting[state.waiting.count - 1] = element
+            if let last = state.waiting.last, source.replaces(last, element) {
+                state.waiting.replaceLast(with: element)
             } else {
                 state.waiting.append(element)
             }
@@ -166,8 +149,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isMisused = state.withLock { state in
-                    // A second waiter on one iterator is a misuse. The second waiter gets nil at once, so that the
-                    // first continuation is not leaked.
+                    // A second waiter on one iterator gets nil at once, so that the first continuation is not leaked.
                     guard state.continuation == nil else { return true }
                     state.continuation = continuation
                     if Task.isCancelled { state.hasEnded = true }
@@ -180,13 +162,12 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         }
     }
 
-    // If the reader has a pace, a value waits until the pace's interval has passed since the last delivery. After the
-    // end of the broadcast, no value waits.
+    // With a pace, a value waits until the interval has passed since the last delivery, or until the end.
     private func give() {
         let now = pace?.clock.now
         let (continuation, element, due) = state.withLock {
             state -> (CheckedContinuation<Element?, Never>?, Element?, ContinuousClock.Instant?) in
-            guard let continuation = state.continuation, !state.isEmpty || state.hasEnded else {
+            guard let continuation = state.continuation, !state.waiting.isEmpty || state.hasEnded else {
                 return (nil, nil, nil)
             }
             if let now, let due = state.due, now < due, !state.hasEnded {
@@ -195,7 +176,7 @@ final class BroadcastReader<Element: Sendable>: Sendable {
             }
             state.continuation = nil
             if let pace, let now { state.due = now + pace.interval }
-            return (continuation, state.take(), nil)
+            return (continuation, state.waiting.popFirst(), nil)
         }
         continuation?.resume(returning: element)
         guard let due else { return }

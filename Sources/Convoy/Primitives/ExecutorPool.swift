@@ -9,17 +9,14 @@ protocol ExecutorMember: AnyObject, Sendable {
 /// Runs callbacks, decoders and builders of one manager's operations, or the disk operations of all downloads.
 ///
 /// A member is queued once, with all the code it has to run. A worker (thread) dequeues the member, runs that code in
-/// order and dequeues the next member. One worker suffices for brief code, and one wake-up for many members is cheap.
-/// `ExecutorClock` ticks every two milliseconds while members wait. If no member was dequeued during the last two
-/// ticks, the workers are assumed to block, and their number doubles. If some were dequeued, one worker is added, up to
-/// the number of cores. Blocking code therefore delays other members by about four milliseconds, until `WorkerLimit`
-/// allows no more workers. With a shorter time, workers that only wait for a core would also count as blocked.
+/// order and dequeues the next member. One worker suffices for brief code. `ExecutorClock` ticks every two milliseconds
+/// while members wait. If no member was dequeued during the last two ticks, the workers are assumed to block, and their
+/// number doubles. If some were dequeued, one worker is added, up to the number of cores. Blocking code therefore delays
+/// other members by about four milliseconds; with less, workers that wait for a core would also count as blocked.
 final class ExecutorPool: Sendable {
     private struct State {
-        var waiting: [(any ExecutorMember)?] = []
-        var next = 0
-        var dequeuedCount = 0
-        var dequeuedAtLastTick = 0
+        var waiting = Fifo<any ExecutorMember>()
+        var hasDequeued = false
         var isTicking = false
         var stillTicks = 0
         var quietTicks = 0
@@ -30,44 +27,12 @@ final class ExecutorPool: Sendable {
         var queueCount = 0
         let quality: DispatchQoS
 
-        var waitingCount: Int { waiting.count - next }
-
-        mutating func add(_ member: any ExecutorMember, isFirst: Bool) {
-            if !isFirst {
-                waiting.append(member)
-            } else if next > 0 {
-                next -= 1
-                waiting[next] = member
-            } else {
-                waiting.insert(member, at: 0)
-            }
-        }
-
-        mutating func dequeue() -> (any ExecutorMember)? {
-            guard next < waiting.count else {
-                (waiting, next) = ([], 0)
-                return nil
-            }
-            defer {
-                // Releases the dequeued member.
-                waiting[next] = nil
-                (next, dequeuedCount) = (next + 1, dequeuedCount + 1)
-                if next > 256, next * 2 > waiting.count {
-                    waiting.removeFirst(next)
-                    next = 0
-                }
-            }
-            return waiting[next]
-        }
-
-        mutating func makeWorkers(_ count: Int) -> [DispatchQueue] {
-            workers += count
-            return (0..<count).map { _ in
-                if let queue = idle.popLast() { return queue }
-                queueCount += 1
-                let name = quality == .unspecified ? "" : "\(quality.qosClass)."
-                return DispatchQueue(label: "convoy.executor.\(name)\(queueCount)", qos: quality)
-            }
+        mutating func makeWorker() -> DispatchQueue {
+            workers += 1
+            if let queue = idle.popLast() { return queue }
+            queueCount += 1
+            let name = quality == .unspecified ? "" : "\(quality.qosClass)."
+            return DispatchQueue(label: "convoy.executor.\(name)\(queueCount)", qos: quality)
         }
 
         /// Returns whether the caller must give one extra worker back to the limit.
@@ -92,20 +57,19 @@ final class ExecutorPool: Sendable {
         /// The limit for disk operations; separate, so that a hanging disk blocks no callback.
         static let disk = WorkerLimit(96)
 
-        private let limit: Int
-        private let used = Locked(0)
+        private let free: Locked<Int>
 
-        init(_ limit: Int) { self.limit = limit }
+        init(_ limit: Int) { free = Locked(limit) }
 
         func take(_ wanted: Int) -> Int {
-            used.withLock { used in
-                let granted = max(0, min(wanted, limit - used))
-                used += granted
+            free.withLock { free in
+                let granted = min(wanted, free)
+                free -= granted
                 return granted
             }
         }
 
-        func giveBack() { used.withLock { $0 -= 1 } }
+        func giveBack() { free.withLock { $0 += 1 } }
     }
 
     private let extraWorkers: WorkerLimit
@@ -117,25 +81,23 @@ final class ExecutorPool: Sendable {
 
     func submit(_ member: any ExecutorMember, isFirst: Bool = false) {
         let (queue, ticks) = state.withLock { state -> (DispatchQueue?, Bool) in
-            state.add(member, isFirst: isFirst)
-            if state.workers == 0 { return (state.makeWorkers(1).first, false) }
+            if isFirst { state.waiting.prepend(member) } else { state.waiting.append(member) }
+            if state.workers == 0 { return (state.makeWorker(), false) }
             guard !state.isTicking else { return (nil, false) }
-            (state.isTicking, state.quietTicks) = (true, 0)
-            (state.stillTicks, state.dequeuedAtLastTick) = (0, state.dequeuedCount)
+            (state.isTicking, state.quietTicks, state.stillTicks, state.hasDequeued) = (true, 0, 0, false)
             return (nil, true)
         }
         if let queue { WakeUps.perform { self.work(on: queue) } }
         if ticks { ExecutorClock.shared.begin(self) }
     }
 
-    // Called on a worker, which is not counted meanwhile. If no other worker exists and members wait, another worker
-    // starts at once, without waiting for a tick.
+    // Called on a worker, which is not counted meanwhile. If it was the only one and members wait, another starts.
     func blocking<Value>(_ work: () -> Value) -> Value {
-        let queues = state.withLock { state in
+        let queue = state.withLock { state in
             state.workers -= 1
-            return state.workers == 0 && state.waitingCount > 0 ? state.makeWorkers(1) : []
+            return state.workers == 0 && !state.waiting.isEmpty ? state.makeWorker() : nil
         }
-        for queue in queues { self.work(on: queue) }
+        if let queue { self.work(on: queue) }
         defer { state.withLock { $0.workers += 1 } }
         return work()
     }
@@ -148,7 +110,8 @@ final class ExecutorPool: Sendable {
 
     private func takeNext(for queue: DispatchQueue) -> (any ExecutorMember)? {
         let (member, wasExtra) = state.withLock { state -> ((any ExecutorMember)?, Bool) in
-            let member = state.dequeue()
+            let member = state.waiting.popFirst()
+            if member != nil { state.hasDequeued = true }
             return (member, member == nil && state.retire(queue))
         }
         if wasExtra { extraWorkers.giveBack() }
@@ -157,19 +120,19 @@ final class ExecutorPool: Sendable {
 
     func tick() -> Bool {
         let (isTicking, wanted) = state.withLock { state -> (Bool, Int) in
-            state.stillTicks = state.dequeuedCount == state.dequeuedAtLastTick ? state.stillTicks + 1 : 0
-            state.dequeuedAtLastTick = state.dequeuedCount
-            state.quietTicks = state.waitingCount > 0 ? 0 : state.quietTicks + 1
+            state.stillTicks = state.hasDequeued ? 0 : state.stillTicks + 1
+            state.hasDequeued = false
+            state.quietTicks = state.waiting.isEmpty ? state.quietTicks + 1 : 0
             state.isTicking = state.quietTicks < Self.idleTicks
             let isBlocked = state.stillTicks >= Self.blockedTicks
             let most = isBlocked ? max(1, state.workers) : state.workers < Self.coreCount ? 1 : 0
-            return (state.isTicking, min(state.waitingCount, most))
+            return (state.isTicking, min(state.waiting.count, most))
         }
         guard wanted > 0 else { return isTicking }
         let granted = extraWorkers.take(wanted)
         let queues = state.withLock { state in
             state.extraWorkers += granted
-            return state.makeWorkers(granted)
+            return (0..<granted).map { _ in state.makeWorker() }
         }
         for queue in queues { work(on: queue) }
         return isTicking
@@ -192,18 +155,15 @@ private final class ExecutorClock: Sendable {
     }
 
     private func run() {
-        var isNeeded = true
-        while isNeeded {
+        repeat {
             usleep(2_000)
-            let idle = pools.withLock { $0 }.filter { !$0.tick() }
-            isNeeded = pools.withLock { pools in
-                // A pool that has called `begin(_:)` again since its tick is in the list twice, and one entry stays.
-                for pool in idle {
+            for pool in pools.withLock({ $0 }) where !pool.tick() {
+                pools.withLock { pools in
+                    // A pool that has called `begin(_:)` again since its tick is in the list twice; one entry stays.
                     if let index = pools.firstIndex(where: { $0 === pool }) { pools.remove(at: index) }
                 }
-                return !pools.isEmpty
             }
-        }
+        } while !pools.withLock(\.isEmpty)
     }
 }
 
@@ -217,10 +177,9 @@ struct ExecutorWork {
         return !isQueued
     }
 
-    /// Adds code without queueing the member; if the member is not queued, the code waits for the next `add`.
+    /// Adds code without queueing the member.
     mutating func put(_ piece: @escaping @Sendable () -> Void) { pending.append(piece) }
 
-    /// Nil if there is no code; the member is then no longer queued.
     mutating func take() -> [@Sendable () -> Void]? {
         isQueued = !pending.isEmpty
         defer { pending = [] }
@@ -264,21 +223,24 @@ struct ThreadSlot<Value: AnyObject>: Sendable {
         self.key = hasKey && pthread_key_create(&key, nil) == 0 ? key : nil
     }
 
-    var value: Value? {
-        guard let key else { return Thread.current.threadDictionary[name] as? Value }
-        return pthread_getspecific(key).map { Unmanaged<Value>.fromOpaque($0).takeUnretainedValue() }
+    private(set) var value: Value? {
+        get {
+            guard let key else { return Thread.current.threadDictionary[name] as? Value }
+            return pthread_getspecific(key).map { Unmanaged<Value>.fromOpaque($0).takeUnretainedValue() }
+        }
+        nonmutating set {
+            if let key {
+                pthread_setspecific(key, newValue.map { Unmanaged.passUnretained($0).toOpaque() })
+            } else {
+                Thread.current.threadDictionary[name] = newValue
+            }
+        }
     }
 
     func with<Result>(_ value: Value, _ body: () -> Result) -> Result {
-        guard let key else {
-            let outer = self.value
-            Thread.current.threadDictionary[name] = value
-            defer { Thread.current.threadDictionary[name] = outer }
-            return body()
-        }
-        let outer = pthread_getspecific(key)
-        pthread_setspecific(key, Unmanaged.passUnretained(value).toOpaque())
-        defer { pthread_setspecific(key, outer) }
+        let outer = self.value
+        self.value = value
+        defer { self.value = outer }
         return body()
     }
 }

@@ -31,20 +31,13 @@ public final class SystemClock: RequestClock {
     /// The clock of the process.
     public static let shared = SystemClock()
 
-    private struct State {
-        var timers = TimerQueue()
-        /// The moment for which `source` is set, or will be set by `fire()`.
-        var armed: ContinuousClock.Instant?
-        var source: (any DispatchSourceTimer)?
-    }
-
     private let queue = DispatchQueue(label: "convoy.clock")
-    private let state = Locked(State())
+    private let source: any DispatchSourceTimer
+    private let timers = Locked(TimerQueue())
 
     private init() {
-        let source = DispatchSource.makeTimerSource(queue: queue)
+        source = DispatchSource.makeTimerSource(queue: queue)
         source.setEventHandler { [unowned self] in fire() }
-        state.withLock { $0.source = source }
         source.activate()
     }
 
@@ -58,28 +51,16 @@ public final class SystemClock: RequestClock {
     /// - Complexity: O(log *n*) for *n* timers, amortised.
     public func wake(at instant: ContinuousClock.Instant, _ work: @escaping @Sendable () -> Void) -> ClockTimer {
         let timer = ClockTimer(work)
-        let isEarlier = state.withLock { state in
-            state.timers.insert(timer, at: instant)
-            guard state.armed.map({ instant < $0 }) ?? true else { return false }
-            state.armed = instant
-            return true
-        }
-        // Only `fire` sets the source, and only on the queue. If two threads add timers, the earlier moment therefore
-        // wins.
-        if isEarlier { queue.async { self.fire() } }
+        // Only `fire` sets the source, on the queue. So if two threads add timers, the earlier moment wins.
+        if timers.withLock({ $0.insert(timer, at: instant) }) { queue.async { self.fire() } }
         return timer
     }
 
     /// - Thread: the clock's queue.
     private func fire() {
-        while let timer = state.withLock({ $0.timers.takeDue(.now) }) { timer.fire() }
-        let (next, source) = state.withLock { state in
-            state.armed = state.timers.next
-            return (state.armed, state.source)
-        }
-        guard let next, let source else { return }
-        // The source waits at most an hour, so that no sum overflows. If the next timer is due later, the source is set
-        // again after the hour.
+        while let timer = timers.withLock({ $0.takeDue(.now) }) { timer.fire() }
+        guard let next = timers.withLock({ $0.next }) else { return }
+        // At most an hour, so that no sum overflows; the source is then set again.
         let wait = min(max(.zero, ContinuousClock.now.duration(to: next)), .seconds(3_600))
         // The wait is rounded up, because a source that fires slightly early would find no due timer.
         source.schedule(deadline: .now() + .nanoseconds(Int((wait.seconds * 1e9).rounded(.up)) + 1))
@@ -106,13 +87,15 @@ struct TimerQueue {
 
     var next: ContinuousClock.Instant? { entries.first?.instant }
 
-    mutating func insert(_ timer: ClockTimer, at instant: ContinuousClock.Instant) {
+    /// Returns whether the timer is the next.
+    mutating func insert(_ timer: ClockTimer, at instant: ContinuousClock.Instant) -> Bool {
         if entries.count >= 2 * countAfterSweep {
             entries.removeAll { $0.timer.isOver }
             countAfterSweep = max(64, entries.count)
         }
         lastNumber += 1
         entries.insert(Entry(instant: instant, number: lastNumber, timer: timer))
+        return entries.first?.number == lastNumber
     }
 
     mutating func takeDue(_ now: ContinuousClock.Instant) -> ClockTimer? {
@@ -158,7 +141,6 @@ final class TimedState<State>: Sendable {
     private struct Timed {
         var state: State
         var due: ContinuousClock.Instant?
-        var number: UInt64 = 0
         var timer: ClockTimer?
     }
 
@@ -172,33 +154,32 @@ final class TimedState<State>: Sendable {
 
     func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result { timed.withLock { body(&$0.state) } }
 
-    // `body` returns the next moment too, or nil. At that moment `wake` is called without the lock, on the clock's
-    // queue, unless a later change returns another moment.
+    // `body` also returns the next moment or nil. Then `wake` is called without the lock, on the clock's queue, unless a
+    // later change returns another moment.
     func change<Result: Sendable>(
         wake: @escaping @Sendable () -> Void, _ body: (inout State) -> (Result, due: ContinuousClock.Instant?)
     ) -> Result {
-        let (result, next, old) = timed.withLock {
-            timed -> (Result, (due: ContinuousClock.Instant, number: UInt64)?, ClockTimer?) in
+        let (result, due, old) = timed.withLock { timed -> (Result, ContinuousClock.Instant?, ClockTimer?) in
             let (result, due) = body(&timed.state)
             guard due != timed.due else { return (result, nil, nil) }
-            timed.number += 1
             defer { (timed.due, timed.timer) = (due, nil) }
-            return (result, due.map { ($0, timed.number) }, timed.timer)
+            return (result, due, timed.timer)
         }
         old?.cancel()
-        guard let next else { return result }
-        // True for the last change, until its timer has fired.
-        let isCurrent = { @Sendable (timed: Timed) in timed.number == next.number && timed.due != nil }
-        let timer = clock.wake(at: next.due) { [weak self] in
+        guard let due else { return result }
+        let timer = clock.wake(at: due) { [weak self] in
+            // Of two timers for this moment, which concurrent changes may make, the first to fire calls `wake`.
             let isDue = self?.timed.withLock { timed in
-                defer { if isCurrent(timed) { (timed.due, timed.timer) = (nil, nil) } }
-                return isCurrent(timed)
+                guard timed.due == due else { return false }
+                (timed.due, timed.timer) = (nil, nil)
+                return true
             }
             if isDue == true { wake() }
         }
         let isKept = timed.withLock { timed in
-            if isCurrent(timed) { timed.timer = timer }
-            return isCurrent(timed)
+            guard timed.due == due, timed.timer == nil else { return false }
+            timed.timer = timer
+            return true
         }
         if !isKept { timer.cancel() }
         return result
@@ -222,7 +203,7 @@ extension Duration {
         return TimeInterval(seconds) + TimeInterval(attoseconds) * 1e-18
     }
 
-    /// The duration as a text: whole milliseconds below a second, then seconds with one decimal, up to 1,000,000.
+    /// Whole milliseconds below a second, then seconds with one decimal, up to 1,000,000.
     var words: String {
         let milliseconds = Int((seconds * 1_000).rounded())
         guard milliseconds >= 1_000 else { return "\(milliseconds) ms" }

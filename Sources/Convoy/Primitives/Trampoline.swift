@@ -4,18 +4,7 @@ import Foundation
 /// A failing or released chain of 100,000 operations would overflow the stack.
 enum Trampoline {
     private final class Pending {
-        var work: [(() -> Void)?] = []
-
-        func run() {
-            var next = 0
-            while next < work.count {
-                // May append further work. Moved out of the list, so that what it holds is released before the next.
-                let piece = work[next]
-                work[next] = nil
-                next += 1
-                piece?()
-            }
-        }
+        var work = Fifo<() -> Void>()
     }
 
     private static let current = ThreadSlot<Pending>()
@@ -37,6 +26,9 @@ enum Trampoline {
         if let pending = current.value { return add(pending) }
         let pending = Pending()
         add(pending)
-        current.with(pending) { pending.run() }
+        current.with(pending) {
+            // A piece may append further work. What it holds is released before the next piece.
+            while let piece = pending.work.popFirst() { piece() }
+        }
     }
 }

@@ -5,7 +5,7 @@
 final class WakeUps {
     private static let current = ThreadSlot<WakeUps>()
 
-    private var postponed: [() -> Void] = []
+    private var postponed = Fifo<() -> Void>()
 
     /// Wake-ups on this thread are postponed until the function returns or calls ``performAll()``.
     static func postponing(_ body: (WakeUps) -> Void) {
@@ -22,9 +22,5 @@ final class WakeUps {
     /// Performs the wake-ups that this thread has postponed; called before code that may make the thread wait.
     static func performPostponed() { current.value?.performAll() }
 
-    func performAll() {
-        let wakeUps = postponed
-        postponed = []
-        for wakeUp in wakeUps { wakeUp() }
-    }
+    func performAll() { while let wakeUp = postponed.popFirst() { wakeUp() } }
 }

@@ -12,10 +12,9 @@ import Foundation
 ///     configuration: .init(transport: try .connecting(with: options)))
 /// ```
 ///
-/// If a transport does not support an option, making the transport fails with `.transportFailed`. No option is ever
-/// ignored. URLSession on Linux supports no option. On Apple platforms URLSession supports ``trust-swift.property``,
-/// ``pinnedPublicKeys``, ``minimumTLSVersion`` and a ``clientCertificate-swift.property`` from an archive. Managers
-/// whose options are equal share their connections.
+/// If a transport does not support an option, making the transport fails with `.transportFailed`. URLSession supports no
+/// option on Linux, and on Apple platforms ``trust-swift.property``, ``pinnedPublicKeys``, ``minimumTLSVersion`` and a
+/// ``clientCertificate-swift.property`` from an archive. Managers whose options are equal share their connections.
 ///
 /// ## Topics
 /// - ``trust-swift.property``
@@ -35,9 +34,8 @@ public struct ConnectionOptions: Sendable, Hashable {
         case certificates(in: URL)
         /// Every certificate of servers and proxies.
         ///
-        /// Neither the certificate nor its name is checked, but ``ConnectionOptions/pinnedPublicKeys`` are. Use it for
-        /// test servers only, because an attacker on the network path can read and change everything. Only libcurl
-        /// supports this case.
+        /// Neither the certificate nor its name is checked, but ``ConnectionOptions/pinnedPublicKeys`` are. For test
+        /// servers only: an attacker on the network path can read and change everything. Only with libcurl.
         case unverified
     }
 
@@ -84,8 +82,7 @@ public struct ConnectionOptions: Sendable, Hashable {
     public enum Proxy: Sendable, Hashable {
         /// The proxy from `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`.
         ///
-        /// Convoy checks once, before the first request, whether the environment names a proxy. If it names none, later
-        /// changes of the environment have no effect.
+        /// If the environment names none before the first request, later changes have no effect.
         case environment
         /// No proxy, even if the environment names one.
         case direct
@@ -147,13 +144,10 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// Which certificates are trusted; by default those of the system's authorities.
     public var trust = Trust.system
     /// The accepted public keys of servers, each as the base64 of the SHA-256 of a DER SubjectPublicKeyInfo (RFC
-    /// 7469, section 2.4).
-    ///
-    /// An empty set accepts any key. The keys are checked in addition to ``trust-swift.property``.
+    /// 7469, section 2.4), checked in addition to ``trust-swift.property``; any key if empty.
     public var pinnedPublicKeys: Set<String> = []
-    /// The minimum version of TLS with servers and https proxies; 1.2 by default.
-    ///
-    /// A request to a server that offers only older versions fails with `.tlsFailed`.
+    /// The minimum version of TLS with servers and https proxies, 1.2 by default; with less a request fails with
+    /// `.tlsFailed`.
     public var minimumTLSVersion = TLSVersion.tls12
     /// The certificate of this client; none by default.
     public var clientCertificate: ClientCertificate?
@@ -170,11 +164,11 @@ public struct ConnectionOptions: Sendable, Hashable {
     /// alert.
     ///
     /// False by default; true is for old servers. An attacker could truncate such a body unnoticed (RFC 9112, section
-    /// 9.8), so by default it fails with `.connectionLost`. The option does not affect bodies with a length, in chunks
-    /// or over HTTP/2, because they mark their own end.
+    /// 9.8), so by default it fails with `.connectionLost`. Bodies with a length, in chunks or over HTTP/2 mark their
+    /// own end.
     ///
-    /// libcurl detects the missing alert with OpenSSL, LibreSSL, BoringSSL and GnuTLS. Other TLS libraries and
-    /// URLSession on Linux do not detect it. With them, such a body always counts as complete.
+    /// libcurl detects the missing alert with OpenSSL, LibreSSL, BoringSSL and GnuTLS. With other TLS libraries, and
+    /// URLSession on Linux, such a body always counts as complete.
     public var acceptsMissingCloseNotify = false
     /// The maximum size of a response's header in bytes, with interim responses; 300 KiB by default and at most.
     public var maxHeaderBytes: Int64 = 300 << 10
@@ -182,8 +176,7 @@ public struct ConnectionOptions: Sendable, Hashable {
     public var maxHeaderFieldCount = 5_000
     /// The idle time after which a connection is not reused; 60 seconds by default.
     ///
-    /// A thread that has had no requests for this time closes its connections and ends. The next request starts a new
-    /// thread.
+    /// A thread that has had no requests for this time closes its connections and ends.
     public var idleConnectionTime = Duration.seconds(60)
     /// The number of threads that transfer bytes; 2 by default.
     ///

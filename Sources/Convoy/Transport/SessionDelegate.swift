@@ -43,19 +43,15 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
                 return entries[dataTask.taskIdentifier]
             }
             if let defect = entry?.defect(of: head) {
-                end(dataTask, with: defect.with(response: head))
+                entries.withLock { $0[dataTask.taskIdentifier] = nil }
+                // In swift-corelibs-foundation, `cancel()` waits for the queue that runs this code.
+                DispatchQueue.global().async { dataTask.cancel() }
+                entry?.client.didFinish(defect.with(response: head))
             } else {
                 entry?.client.didReceive(head)
             }
         }
         completionHandler(.allow)
-    }
-
-    private func end(_ task: URLSessionTask, with defect: RequestError) {
-        let entry = entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }
-        // In swift-corelibs-foundation, `cancel()` waits for the queue that runs this code.
-        DispatchQueue.global().async { task.cancel() }
-        entry?.client.didFinish(defect)
     }
 
     func urlSession(_: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
@@ -90,8 +86,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         newRequest _: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
         // The redirect is delivered as the response. If URLSession followed it, credentials would go to another host,
-        // and on Linux the process would crash. For a cancelled task the completion handler is not called, because on
-        // Linux the call traps.
+        // and on Linux the process would crash. On Linux the call traps for a cancelled task.
         if task.state != .canceling { completionHandler(nil) }
     }
 
@@ -100,9 +95,8 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         #if canImport(FoundationNetworking)
-            // Without this call, the task would never end. After the cancellation of the challenge, the task still
-            // receives the 401 and its body, and then ends. Another queue makes the call, because the completion
-            // handler waits for URLSession's queue, which runs this code.
+            // Without this call, the task would never end; after it, the task still receives the 401 and its body.
+            // Another queue makes the call, because it waits for URLSession's queue, which runs this code.
             entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
             DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
@@ -127,8 +121,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
     func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
-        // URLSession on Linux does not report a redirect without a usable Location to the delegate, and drops the
-        // redirect's body. So the redirect is reported here.
+        // URLSession on Linux does not report a redirect without a usable Location, and drops its body.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
             var defect: String?
@@ -148,16 +141,13 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 
 extension SessionDelegate.Entry {
     fileprivate mutating func begin(_ head: ResponseHead) {
-        hasHead = true
-        expectedBytes = head.expectedBytes
-        receivedBytes = 0
+        (hasHead, expectedBytes, receivedBytes) = (true, head.expectedBytes, 0)
     }
 
     func defect(of head: ResponseHead) -> RequestError? {
         guard head.hasBody(for: request.method) else { return nil }
-        // Only URLSession on Linux needs this check, because it accepts invalid lengths such as `0x5`. On Apple
-        // platforms, URLSession changes `Transfer-Encoding` after it has decoded the chunks, so the field cannot be
-        // checked.
+        // URLSession on Linux accepts invalid lengths such as `0x5`. On Apple platforms, URLSession changes
+        // `Transfer-Encoding` after it has decoded the chunks, so the field cannot be checked.
         #if canImport(FoundationNetworking)
             if let defect = head.transferCodingDefect ?? DeclaredLength(head.headerFields).defect {
                 return RequestError(.badResponse, defect)
@@ -282,8 +272,7 @@ enum CertificateKey {
         return body.next(sequence)?.bytes
     }
 
-    /// The certificates of a PEM text (RFC 7468), in DER, without text around them; nil when one is truncated or not
-    /// base64.
+    /// The certificates of a PEM text (RFC 7468), in DER; nil when one is truncated or not base64.
     static func certificates(inPEM text: String) -> [Data]? {
         var certificates: [Data] = []
         var lines: [Substring]?
@@ -307,7 +296,7 @@ enum CertificateKey {
 private struct DERReader {
     var rest: Data
 
-    // Returns the complete bytes and the content of the next value. Returns nil if its tag differs, or if its length is
+    // Returns the complete bytes and the content of the next value; nil if its tag differs, or if its length is
     // truncated, indefinite, or has more than four bytes.
     mutating func next(_ tag: UInt8) -> (bytes: Data, content: DERReader)? {
         guard rest.first == tag, let first = rest.dropFirst().first else { return nil }

@@ -23,9 +23,8 @@ public protocol Transport: AnyObject, Sendable {
     /// Whether tasks may be made, resumed and cancelled inside a client's callbacks, on the transport's own thread;
     /// false by default.
     ///
-    /// If true, the end of one request starts the next without a change of threads. `makeTask`, `resume()` and
-    /// `cancel()` may then run on the transport's thread and must not block. `cancel()` may be called while
-    /// `suspend()` or `resume()` runs.
+    /// If true, the end of one request starts the next without a change of threads, so `makeTask`, `resume()` and
+    /// `cancel()` must not block. `cancel()` may be called while `suspend()` or `resume()` runs.
     var isReentrant: Bool { get }
 
     /// Makes a suspended task for an attempt.
@@ -44,18 +43,14 @@ public protocol Transport: AnyObject, Sendable {
 ///
 /// There is one call at a time, on the transport's thread.
 public protocol TransportClient: AnyObject, Sendable {
-    /// Receives the head of a response.
-    ///
-    /// This method may be called again, for example after an interim response; the body then starts over.
+    /// Receives the head of a response; another one, for example after an interim response, starts the body over.
     func didReceive(_ head: ResponseHead)
-    /// Whether the body probably has many bytes, so that a transport should read many at once.
-    ///
-    /// A transport reads this property before it sends the request.
+    /// Whether the body probably has many bytes, so that a transport should read many at once; read before the request
+    /// is sent.
     var expectsLargeBody: Bool { get }
-    /// The preferred maximum number of body bytes for one call.
+    /// The preferred maximum number of body bytes for one call, which may change at any time.
     ///
-    /// The value may change at any time. Smaller chunks make the speed of a rate-limited transfer more even. A transport
-    /// may still pass larger chunks; the client then waits longer.
+    /// Smaller chunks make the speed of a rate-limited transfer more even. After larger ones the client waits longer.
     var maxChunkBytes: Int { get }
     /// The maximum length of a body that the client reads to its end; nil for any length.
     ///
@@ -168,10 +163,7 @@ public enum TransportChoice: Sendable {
 
     /// URLSession with your options.
     ///
-    /// On Apple platforms it supports ``ConnectionOptions/trust-swift.property``,
-    /// ``ConnectionOptions/pinnedPublicKeys``, ``ConnectionOptions/minimumTLSVersion`` and a
-    /// ``ConnectionOptions/clientCertificate-swift.property`` from an archive. The code for Apple platforms is
-    /// type-checked but was never run.
+    /// ``ConnectionOptions`` lists what it supports on Apple platforms; that code is type-checked but was never run.
     ///
     /// - Throws: `.transportFailed` for every other option that differs from the default, on Linux for all of them.
     ///   Also for a file that cannot be read or used. The message names the option.

@@ -16,7 +16,7 @@ import Foundation
 /// inside the header, sends trailers, or declares a length of 2^63-1. A body that arrives faster than it is read
 /// blocks the loader. Idle timeouts count whole seconds, and a transfer cannot be paused. A POST is sent twice if its
 /// reused connection is closed. The body of a redirect without a usable `Location` is lost. A gzip body that is cut off
-/// counts as complete. Some tests record these bugs as known issues.
+/// counts as complete.
 public final class URLSessionTransport: Transport {
     /// The transport that all managers with default options share.
     public static let shared = URLSessionTransport()
@@ -45,8 +45,7 @@ public final class URLSessionTransport: Transport {
         configuration.httpCookieStorage = nil
         configuration.httpShouldSetCookies = false
         configuration.urlCredentialStorage = nil
-        // The limit is high, because a task that waits inside URLSession uses up its idle timeout. The managers limit
-        // the requests for each host instead.
+        // The managers limit the requests for each host: a task that waits inside URLSession uses up its idle timeout.
         configuration.httpMaximumConnectionsPerHost = 1_024
         setUp(configuration)
         #if canImport(FoundationNetworking)
@@ -117,7 +116,7 @@ public final class URLSessionTransport: Transport {
 
 #if canImport(FoundationNetworking)
     // Foundation on Linux would make an operation of each callback, which costs more than the request. The callbacks
-    // only store bytes or pass them on, and never call a task.
+    // never call a task.
     private final class InlineCallbackQueue: OperationQueue, @unchecked Sendable {
         // @unchecked: `OperationQueue` requires it. There is no state.
         override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
@@ -144,9 +143,8 @@ extension URLRequest {
             // URLSession on Linux truncates the interval to whole seconds, so the interval is rounded up.
             timeoutInterval = max(1, request.idleTimeout.seconds.rounded(.up))
             if let body = request.body, !(body.byteCount == 0 && request.method == .get) {
-                // The body is a stream, because URLSession on Linux does not rewind `Data` when it sends the request
-                // again on a new connection. The stream's length is declared here. The blank makes libcurl omit
-                // "Transfer-Encoding: chunked".
+                // URLSession on Linux does not rewind `Data` when it sends the request again on a new connection. The
+                // blank makes libcurl omit "Transfer-Encoding: chunked".
                 httpBodyStream = loaderBody?.makeStream()
                 if let byteCount = body.byteCount {
                     setValue(String(byteCount), forHTTPHeaderField: "Content-Length")

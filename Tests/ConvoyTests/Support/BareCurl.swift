@@ -16,18 +16,21 @@
             guard let multi = curl_multi_init() else { return (-1, Data()) }
             defer { curl_multi_cleanup(multi) }
             let received = Received()
-            convoy_set_string(easy, CurlOption.url, url.absoluteString)
-            convoy_set_string(easy, CurlOption.proxy, "")
-            convoy_set_long(easy, CurlOption.noSignal, 1)
-            convoy_set_long(easy, CurlOption.timeoutMilliseconds, 3_000)
-            convoy_set_pointer(easy, CurlOption.writeData, Unmanaged.passUnretained(received).toOpaque())
-            convoy_set_data_callback(easy, CurlOption.writeFunction) { bytes, size, count, context in
+            convoy_set_pointer(easy, CURLOPT_URL, url.absoluteString)
+            convoy_set_pointer(easy, CURLOPT_PROXY, "")
+            convoy_set_number(easy, CURLOPT_NOSIGNAL, 1)
+            convoy_set_number(easy, CURLOPT_TIMEOUT_MS, 3_000)
+            var callbacks = convoy_callbacks()
+            // Without it, libcurl would pass the header to `write`.
+            callbacks.header = { _, size, count, _ in size * count }
+            callbacks.write = { bytes, size, count, context in
                 guard let context, let bytes else { return 0 }
                 let received = Unmanaged<Received>.fromOpaque(context).takeUnretainedValue()
                 received.bytes.append(
                     UnsafeRawBufferPointer(start: bytes, count: size * count).bindMemory(to: UInt8.self))
                 return size * count
             }
+            convoy_set_callbacks(easy, Unmanaged.passUnretained(received).toOpaque(), callbacks)
             guard curl_multi_add_handle(multi, easy) == 0 else { return (-1, Data()) }
             defer { curl_multi_remove_handle(multi, easy) }
             var code: Int32 = -1

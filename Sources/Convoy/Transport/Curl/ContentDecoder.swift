@@ -26,24 +26,21 @@
 
     // Decodes in memory that does not depend on the decoded size: 64 KiB for each coding, and its library's window of
     // 32 KiB (gzip, deflate), at most 8 MiB (zstd) or 16 MiB (br). Call ``decode(_:into:)`` until the body ends and
-    // ``hasPendingOutput`` is false, then ``finish()``. One thread at a time may use the decoder, and `emit` must not
-    // call it.
+    // ``hasPendingOutput`` is false, then ``finish()``.
     final class ContentDecoder {
-        /// The value of an `Accept-Encoding` field; empty if no coding is supported.
         static let acceptedCodings = ["gzip", "deflate", "br", "zstd"]
             .filter { contentCodings[$0].map { convoy_decoder_is_available($0) != 0 } ?? false }
             .joined(separator: ", ")
 
         /// In the order of decoding: the coding that was applied last is first.
         private let stages: [DecodingStage]
-        /// Thrown once the later stages have decoded what this stage produced before it failed.
+        /// Thrown once the later stages have decoded what the failed one had produced.
         private var failure: (index: Int, error: ContentDecodingError)?
         private var hasReceivedInput = false
         private var idleBytes = 0
         /// Without a limit, a server could send empty gzip members endlessly.
         private static let mostIdleBytes = 1 << 20
 
-        /// - Parameter codings: the result of ``ContentCodings/toUndo(_:of:)``.
         static func makeDecoder(codings: [String]) throws(ContentDecodingError) -> ContentDecoder? {
             var stages: [DecodingStage] = []
             for coding in codings.reversed() { stages.append(try DecodingStage(coding)) }
@@ -54,10 +51,10 @@
 
         var hasPendingOutput: Bool { failure != nil || stages.contains { $0.hasOutput || !$0.output.isEmpty } }
 
-        // `emit` receives each chunk: 1 byte to 64 KiB, valid only during the call. If `emit` returns false, decoding
-        // stops after that chunk; the result is the number of input bytes that were used. To continue, call the method
-        // again with the rest, or with an empty buffer while ``hasPendingOutput`` is true. Output that precedes damaged
-        // data is emitted before the error is thrown. A decoder that has thrown throws the same error again.
+        // `emit` receives 1 byte to 64 KiB, valid only during the call. If it returns false, decoding stops after that
+        // chunk; the result is the number of input bytes that were used. To continue, call the method again with the
+        // rest, or with an empty buffer while ``hasPendingOutput`` is true. Output that precedes damaged data is
+        // emitted before the error is thrown, once more at each further call.
         func decode(
             _ input: UnsafeRawBufferPointer, into emit: (UnsafeRawBufferPointer) -> Bool
         ) throws(ContentDecodingError) -> Int {
@@ -79,18 +76,15 @@
                 } catch {
                     failure = (index, error)
                 }
-                if index == stages.count - 1, !stages[index].output.isEmpty {
-                    let output = stages[index].output
-                    idleBytes = 0
-                    stages[index].output = UnsafeRawBufferPointer(start: nil, count: 0)
-                    if !emit(output) { return input.count - rest.count }
-                }
+                guard index == stages.count - 1, !stages[index].output.isEmpty else { continue }
+                let output = stages[index].output
+                (idleBytes, stages[index].output) = (0, UnsafeRawBufferPointer(start: nil, count: 0))
+                if !emit(output) { return input.count - rest.count }
             }
             if let failure { throw failure.error }
             return input.count - rest.count
         }
 
-        /// An empty body is valid.
         func finish() throws(ContentDecodingError) {
             if let failure { throw failure.error }
             precondition(!hasPendingOutput, "call decode until hasPendingOutput is false, then finish")
@@ -111,14 +105,14 @@
         var output = UnsafeRawBufferPointer(start: nil, count: 0)
         private let decoder: OpaquePointer
         private let buffer: UnsafeMutableRawBufferPointer
+        private var last = convoy_decoding()
 
         init(_ name: String) throws(ContentDecodingError) {
             guard let coding = contentCodings[name], convoy_decoder_is_available(coding) != 0 else {
                 throw .unsupportedCoding(name.printablePrefix)
             }
             guard let decoder = convoy_decoder_create(coding) else { throw .outOfMemory(coding: name) }
-            self.name = name
-            self.decoder = decoder
+            (self.name, self.decoder) = (name, decoder)
             // Allocated after the last `throw`, because a throwing initialiser would leak the buffer.
             buffer = .allocate(byteCount: 65_536, alignment: 16)
         }
@@ -128,24 +122,19 @@
             buffer.deallocate()
         }
 
-        var hasOutput: Bool { convoy_decoder_has_output(decoder) != 0 }
-        var isComplete: Bool { convoy_decoder_is_complete(decoder) != 0 }
+        var hasOutput: Bool { last.has_output != 0 }
+        var isComplete: Bool { last.is_complete != 0 }
 
-        /// The previous output must have been used up.
         func run(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) {
-            var bytes = input.bindMemory(to: UInt8.self).baseAddress
-            var count = input.count
-            var written = 0
-            let status = convoy_decoder_decode(
-                decoder, &bytes, &count, buffer.bindMemory(to: UInt8.self).baseAddress, buffer.count, &written)
-            input = UnsafeRawBufferPointer(rebasing: input.suffix(count))
-            output = UnsafeRawBufferPointer(rebasing: buffer.prefix(written))
-            switch status {
+            last = convoy_decoder_decode(decoder, input.baseAddress, input.count, buffer.baseAddress, buffer.count)
+            input = UnsafeRawBufferPointer(rebasing: input.suffix(last.left))
+            output = UnsafeRawBufferPointer(rebasing: buffer.prefix(last.written))
+            switch last.status {
             case CONVOY_DECODING_OK: return
             case CONVOY_DECODING_TRAILING_BYTES: throw .trailingBytes(coding: name)
             case CONVOY_DECODING_NO_MEMORY: throw .outOfMemory(coding: name)
             default:
-                let reason = convoy_decoder_reason(decoder).map { String(cString: $0) }
+                let reason = last.reason.map { String(cString: $0) }
                 throw .corrupt(coding: name, reason: reason ?? "no reason given")
             }
         }

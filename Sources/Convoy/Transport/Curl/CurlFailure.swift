@@ -21,9 +21,8 @@
         /// Whether the server has sent a fatal TLS alert (RFC 8446, section 6.2).
         var isRefusedByAlert = false
         var hasBegunHandshake = true
-        /// The proxy's status code for the tunnel request; 0 without one.
+        /// The answer to the request for a tunnel; 0 without one.
         var proxyStatusCode = 0
-        /// The last `errno` that libcurl recorded for the transfer; 0 without one.
         var systemError: Int32 = 0
 
         var meaning: (code: RequestError.Code, what: String) {
@@ -132,10 +131,11 @@
 
     extension CurlTransfer {
         func error(of code: CURLcode, _ handle: CurlHandle) -> RequestError {
-            let wasSent = timesSent > 0 || (!handle.asksBeforeSending && handle.hasConnected)
-            let system = Int32(clamping: handle.long(CurlInfo.osErrno))
-            // If `socket()` failed, its error number is used. Other code may have released descriptors since then, so a
-            // check now could find free ones.
+            // Without a pre-request callback, a connection may mean that the request was sent.
+            let mayBeSent = !handle.asksBeforeSending && handle.number(CURLINFO_PRETRANSFER_TIME_T) > 0
+            let wasSent = timesSent > 0 || mayBeSent
+            let system = Int32(clamping: handle.number(CURLINFO_OS_ERRNO))
+            // The error number of `socket()` counts: other code may have released descriptors since then.
             let problem = place.socketError != 0 ? place.socketError : system
             // Name lookup and certificate loading need several descriptors and leave no error number. Any other
             // transfer needs one socket.
@@ -148,13 +148,12 @@
                 goesThroughProxy: handle.goesThroughProxy, isTimeOver: isTimeOver,
                 isRequestTooLarge: [CurlFailure.outOfMemory, 100].contains(code) && request.headerBytes > 1_000_000,
                 isHandshakeCut: place.handshake.isCut, isRefusedByAlert: place.handshake.isRefused,
-                hasBegunHandshake: place.handshake.hasBegun, proxyStatusCode: handle.long(CurlInfo.httpConnectCode),
+                hasBegunHandshake: place.handshake.hasBegun, proxyStatusCode: handle.number(CURLINFO_HTTP_CONNECTCODE),
                 systemError: system)
             let (kind, what) = failure.meaning
             let said = handle.message(of: request)
             let text = said.isEmpty ? CurlLibrary.message(of: code) : said
-            // For an invalid trailer (code 43) libcurl's text is about a bad function argument, and for a long header
-            // it is about memory, which does not help.
+            // For an invalid trailer (43) libcurl's text is about an argument, and for a long header about memory.
             let shown = [43, CurlFailure.outOfMemory].contains(code) && said.isEmpty ? what : "\(what) (\(text))"
             // A failed name lookup (5 for a proxy, 6) sets no error number, so `system` is about something else.
             let number = [5, 6].contains(code) ? nil : POSIXErrorCode(rawValue: system)

@@ -9,7 +9,8 @@
         let easy: OpaquePointer
         @exclusivity(unchecked) var transfer: CurlTransfer?
         private var headerList: HeaderList?
-        /// The list for `CURLOPT_RESOLVE`, retained because libcurl stores a pointer to it.
+        /// What `headerList` was made of; `host` is the value of the `Host` field, or nil if libcurl writes it.
+        private var listed: (fields: HeaderFields, omitted: Set<String>, sendsBody: Bool, host: String?)?
         var hostOverrides: HeaderList?
         /// CURL_ERROR_SIZE is 256.
         private let errorText: UnsafeMutablePointer<CChar>
@@ -27,8 +28,7 @@
         /// The generation of connections that the handle's TLS options encode; see ``SharedConnections``.
         private var generation = 0
         /// Whether the peer has sent no `close_notify` so far; nil unless the body ends with its TLS connection.
-        var endsUnannounced: Bool?
-
+        private var endsUnannounced: Bool?
         /// Whether libcurl has logged that it uses a proxy of the environment for this transfer.
         var usesEnvironmentProxy = false
 
@@ -56,46 +56,45 @@
         var goesThroughProxy: Bool {
             if case .server = options.proxy { return true }
             // Since 8.7 libcurl reports whether a proxy was used. Before that, only its log lines show it.
-            return usesEnvironmentProxy || long(CurlInfo.usedProxy) != 0
+            return usesEnvironmentProxy || number(CURLINFO_USED_PROXY) != 0
         }
 
         private func setUpCallbacks() {
-            let context = Unmanaged.passUnretained(self).toOpaque()
-            for option in CurlOption.contexts { convoy_set_pointer(easy, option, context) }
-            convoy_set_pointer(easy, CurlOption.errorBuffer, errorText)
-            convoy_set_data_callback(easy, CurlOption.headerFunction) { bytes, size, count, context in
-                CurlHandle.transfer(of: context)?.receiveHeaderLine(.init(start: bytes, count: size * count)) ?? 0
-            }
-            convoy_set_data_callback(easy, CurlOption.writeFunction) { bytes, size, count, context in
-                CurlHandle.transfer(of: context)?.receiveBody(.init(start: bytes, count: size * count)) ?? 0
-            }
-            convoy_set_data_callback(easy, CurlOption.readFunction) { bytes, size, count, context in
-                CurlHandle.transfer(of: context)?.giveBody(.init(start: bytes, count: size * count))
-                    ?? CurlCallbackResult.abort
-            }
-            convoy_set_seek_callback(easy) { context, offset, origin in
-                guard origin == 0, let transfer = CurlHandle.transfer(of: context) else { return 1 }
-                return transfer.rewindBody(to: offset) ? 0 : 1
-            }
-            convoy_set_progress_callback(easy) { context, _, _, _, _ in
-                CurlHandle.transfer(of: context)?.handle?.noteEnd()
-                return 0
-            }
-            let code = convoy_set_prereq_callback(easy) { context, remoteAddress, _, remotePort, localPort in
-                let address = remoteAddress.flatMap { String(validatingCString: $0) } ?? ""
-                let connection = ConnectionKey(remoteAddress: address, remotePort: remotePort, localPort: localPort)
-                return CurlHandle.transfer(of: context)?.mayBeSent(on: connection) == true ? 0 : 1
-            }
-            // Before 7.80 libcurl has no such callback. Nothing can then check a reused connection or stop a second
-            // send of a POST.
-            asksBeforeSending = code == 0
-            convoy_set_open_callback(easy) { context, _, address in
-                address.flatMap { CurlHandle.transfer(of: context)?.openSocket(for: $0.pointee) } ?? -1
-            }
-            convoy_set_debug_callback(easy) { _, kind, text, count, context in
-                CurlHandle.transfer(of: context)?.hear(kind, .init(start: text, count: count))
-                return 0
-            }
+            convoy_set_pointer(easy, CURLOPT_ERRORBUFFER, errorText)
+            let callbacks = convoy_callbacks(
+                header: { bytes, size, count, context in
+                    CurlHandle.transfer(of: context)?.receiveHeaderLine(.init(start: bytes, count: size * count)) ?? 0
+                },
+                write: { bytes, size, count, context in
+                    CurlHandle.transfer(of: context)?.receiveBody(.init(start: bytes, count: size * count)) ?? 0
+                },
+                read: { bytes, size, count, context in
+                    CurlHandle.transfer(of: context)?.giveBody(.init(start: bytes, count: size * count))
+                        ?? CURL_READFUNC_ABORT
+                },
+                seek: { context, offset, origin in
+                    guard origin == 0, let transfer = CurlHandle.transfer(of: context) else { return 1 }
+                    return transfer.rewindBody(to: offset) ? 0 : 1
+                },
+                prereq: { context, remoteAddress, _, remotePort, localPort in
+                    let address = remoteAddress.flatMap { String(validatingCString: $0) } ?? ""
+                    let connection = ConnectionKey(remoteAddress: address, remotePort: remotePort, localPort: localPort)
+                    return CurlHandle.transfer(of: context)?.mayBeSent(on: connection) == true ? 0 : 1
+                },
+                open: { context, _, address in
+                    address.flatMap { CurlHandle.transfer(of: context)?.openSocket(for: $0.pointee) } ?? -1
+                },
+                debug: { _, kind, text, count, context in
+                    CurlHandle.transfer(of: context)?.hear(kind, .init(start: text, count: count))
+                    return 0
+                },
+                progress: { context, _, _, _, _ in
+                    CurlHandle.transfer(of: context)?.handle?.noteEnd()
+                    return 0
+                })
+            // Before 7.80 libcurl has no pre-request callback. Nothing can then check a reused connection or stop a
+            // second send of a POST.
+            asksBeforeSending = convoy_set_callbacks(easy, Unmanaged.passUnretained(self).toOpaque(), callbacks) == 0
         }
 
         static func transfer(of context: UnsafeMutableRawPointer?) -> CurlTransfer? {
@@ -108,135 +107,129 @@
                 .transportFailed, "this libcurl does not support \(name): \(CurlLibrary.message(of: code))")
         }
 
-        func prepare(for transfer: CurlTransfer, _ headerLists: inout HeaderListCache) -> Bool {
+        @discardableResult
+        private func set(_ option: CURLoption, _ value: Int) -> CURLcode {
+            convoy_set_number(easy, option, Int64(value))
+        }
+
+        func prepare(for transfer: CurlTransfer) -> Bool {
             let request = transfer.request
             self.transfer = transfer
             errorText.pointee = 0
-            stopWatchingEnd()
+            watchEnd(false)
             usesEnvironmentProxy = false
             setVerbose(transfer.isHTTPS || options.mayUseEnvironmentProxy)
-            // Unlike an implicit conversion, `withCString` copies nothing.
-            var problem = request.url.absoluteString.withCString { convoy_set_string(easy, CurlOption.url, $0) }
+            // Unlike an implicit conversion, this copies nothing.
+            var problem = request.url.absoluteString.withCString { convoy_set_pointer(easy, CURLOPT_URL, $0) }
             let mayUseProxy = options.mayUseProxy
             let target = mayUseProxy && options.sendsToProxy ? request.targetWithEmptyQuery : nil
             let hasLargeResponse = transfer.client?.expectsLargeBody == true
-            // If this request and the previous one need none of the further options, these are not set again.
             let isPlain =
                 !transfer.isHTTPS && !transfer.sendsBody && request.method == .get && request.attemptTimeout == nil
                 && target == nil && !hasLargeResponse
             if !isPlain || !self.isPlain { problem |= set(transfer, target, hasLargeResponse: hasLargeResponse) }
             self.isPlain = isPlain && problem == 0
-            guard let list = headerLists.list(for: transfer, host: mayUseProxy ? request.hostField : nil) else {
-                return false
-            }
-            if list !== headerList { problem |= convoy_set_list(easy, CurlOption.httpHeader, list.first) }
-            headerList = list
+            let host = mayUseProxy ? request.hostField : nil
+            let wanted = (request.headerFields, request.omittedFields, transfer.sendsBody, host)
+            if let listed, listed == wanted { return problem == 0 }
+            let lines = (host.map { ["Host: \($0)"] } ?? []) + transfer.headerLines
+            guard let list = HeaderList(lines) else { return false }
+            problem |= convoy_set_pointer(easy, CURLOPT_HTTPHEADER, list.first)
+            (headerList, listed) = (list, wanted)
             return problem == 0
         }
 
         private func set(_ transfer: CurlTransfer, _ target: String?, hasLargeResponse: Bool) -> CURLcode {
             let method = transfer.request.method
-            convoy_set_long(easy, CurlOption.forbidReuse, asksBeforeSending ? 0 : 1)
+            set(CURLOPT_FORBID_REUSE, asksBeforeSending ? 0 : 1)
             // 4 is CURL_HTTP_VERSION_2TLS, 2 is _1_1. Without TLS both mean HTTP/1.1. But with 4, older libcurl
             // versions accept an HTTP/2 status line without TLS, and send several requests at once on that connection.
-            var problem = convoy_set_long(easy, CurlOption.httpVersion, transfer.isShareable ? 4 : 2)
+            var problem = set(CURLOPT_HTTP_VERSION, transfer.isShareable ? 4 : 2)
             // Resets method, body and "no body" to a plain GET.
-            problem |= convoy_set_long(easy, CurlOption.httpGet, 1)
+            problem |= set(CURLOPT_HTTPGET, 1)
             if method == .head {
-                problem |= convoy_set_long(easy, CurlOption.noBody, 1)
+                problem |= set(CURLOPT_NOBODY, 1)
             } else if transfer.sendsBody {
-                problem |= convoy_set_long(easy, CurlOption.upload, 1)
+                problem |= set(CURLOPT_UPLOAD, 1)
                 // A body of unknown length is sent in chunks.
-                problem |= convoy_set_int64(easy, CurlOption.inFileSize, transfer.bodyLength ?? -1)
+                problem |= convoy_set_number(easy, CURLOPT_INFILESIZE_LARGE, transfer.bodyLength ?? -1)
             }
             let isImplied = method == .head || (method == .get && !transfer.sendsBody)
-            problem |= convoy_set_string(easy, CurlOption.customRequest, isImplied ? nil : method.rawValue)
+            problem |= convoy_set_pointer(easy, CURLOPT_CUSTOMREQUEST, isImplied ? nil : method.rawValue)
             // Before libcurl 7.80, this option makes later requests wait for the first connection. From 7.80 on,
             // ``SharedConnections`` makes them wait.
-            convoy_set_long(easy, CurlOption.pipeWait, transfer.isShareable && !asksBeforeSending ? 1 : 0)
+            set(CURLOPT_PIPEWAIT, transfer.isShareable && !asksBeforeSending ? 1 : 0)
             // From 7.83.1 on, libcurl shares a connection only between equal TLS options. So requests of different
             // generations, as ``SharedConnections`` counts them, differ in three bits, which only the TLS library of
             // Windows uses: CURLSSLOPT_NO_REVOKE, _REVOKE_BEST_EFFORT and _AUTO_CLIENT_CERT.
             if transfer.place.generation != generation {
                 generation = transfer.place.generation
                 let bits = (generation & 1) << 1 | (generation & 2) << 2 | (generation & 4) << 3
-                convoy_set_long(easy, CurlOption.tlsOptions, bits)
+                set(CURLOPT_SSL_OPTIONS, bits)
             }
-            // Older versions of libcurl allocate the receive buffer for each request. The C library returns a large
-            // buffer to the system each time, which is slow. So only a request with a large response uses one. A small
-            // buffer stays in the processor's cache.
-            convoy_set_long(easy, CurlOption.bufferSize, hasLargeResponse ? 128 << 10 : 16 << 10)
+            // Older versions of libcurl allocate the receive buffer for each request, which is slow for a large one. A
+            // small buffer stays in the processor's cache.
+            set(CURLOPT_BUFFERSIZE, hasLargeResponse ? 128 << 10 : 16 << 10)
             let timeLeft = transfer.timeLeft.map(\.wholeMilliseconds) ?? 0
-            problem |= convoy_set_long(easy, CurlOption.timeoutMilliseconds, timeLeft)
-            return problem | convoy_set_string(easy, CurlOption.requestTarget, target)
+            problem |= set(CURLOPT_TIMEOUT_MS, timeLeft)
+            return problem | convoy_set_pointer(easy, CURLOPT_REQUEST_TARGET, target)
         }
 
         func setVerbose(_ isVerbose: Bool) {
             guard isVerbose != self.isVerbose else { return }
             self.isVerbose = isVerbose
-            convoy_set_long(easy, CurlOption.verbose, isVerbose ? 1 : 0)
+            set(CURLOPT_VERBOSE, isVerbose ? 1 : 0)
         }
 
         func forbidReuse() {
             isPlain = false
-            convoy_set_long(easy, CurlOption.forbidReuse, 1)
+            set(CURLOPT_FORBID_REUSE, 1)
         }
-    }
 
-    extension Duration {
-        /// Rounded up, from 1 to 1,000,000,000; libcurl reads zero as no limit.
-        var wholeMilliseconds: Int { Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9))) }
-    }
-
-    extension CurlHandle {
-        /// Throws an error that names an option that this libcurl does not support.
-        func setUp() throws(RequestError) {
+        private func setUp() throws(RequestError) {
             // libcurl must use no signals, because any thread of the process could receive them.
-            convoy_set_long(easy, CurlOption.noSignal, 1)
+            set(CURLOPT_NOSIGNAL, 1)
             // With this option of libcurl 7.87 and later, removing a transfer does not wait for its name lookup.
-            convoy_set_long(easy, CurlOption.quickExit, 1)
-            convoy_set_long(easy, CurlOption.tcpKeepAlive, 1)
-            convoy_set_long(easy, CurlOption.uploadBufferSize, 256 << 10)
-            convoy_set_long(easy, CurlOption.suppressConnectHeaders, 1)
+            set(CURLOPT_QUICK_EXIT, 1)
+            set(CURLOPT_TCP_KEEPALIVE, 1)
+            set(CURLOPT_UPLOAD_BUFFERSIZE, 256 << 10)
+            set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
             // The path is sent exactly as in the request, because it may be part of a signature.
-            convoy_set_long(easy, CurlOption.pathAsIs, 1)
-            // Convoy decodes the body, because libcurl accepts truncated data as complete.
-            convoy_set_long(easy, CurlOption.contentDecoding, 0)
-            if !CurlLibrary.keepsSessions { convoy_set_long(easy, CurlOption.keepSessions, 0) }
+            set(CURLOPT_PATH_AS_IS, 1)
+            set(CURLOPT_HTTP_CONTENT_DECODING, 0)
+            if !CurlLibrary.keepsSessions { set(CURLOPT_SSL_SESSIONID_CACHE, 0) }
             // A `User-Agent` field of a request replaces this value.
-            convoy_set_string(easy, CurlOption.userAgent, Self.userAgent)
-            try check("minimumTLSVersion", convoy_set_long(easy, CurlTLSOptions.server.version, tlsVersion))
+            convoy_set_pointer(easy, CURLOPT_USERAGENT, Self.userAgent)
+            try check("minimumTLSVersion", set(CURLOPT_SSLVERSION, tlsVersion))
             let timeout = options.connectTimeout.wholeMilliseconds
-            try check("connectTimeout", convoy_set_long(easy, CurlOption.connectTimeoutMilliseconds, timeout))
+            try check("connectTimeout", set(CURLOPT_CONNECTTIMEOUT_MS, timeout))
             let age = Int(clamping: Int64(options.idleConnectionTime.seconds.rounded(.up)))
-            convoy_set_long(easy, CurlOption.maxAgeOfConnection, min(age, 1 << 30))
-            try setUpTrust(.server)
+            set(CURLOPT_MAXAGE_CONN, min(age, 1 << 30))
+            try setUpTrust(CURLOPT_SSL_VERIFYPEER, CURLOPT_SSL_VERIFYHOST, CURLOPT_CAINFO, CURLOPT_CAPATH)
             if !options.pinnedPublicKeys.isEmpty {
                 let pins = options.pinnedPublicKeys.sorted().map { "sha256//" + $0 }.joined(separator: ";")
-                try check("pinnedPublicKeys", convoy_set_string(easy, CurlOption.pinnedPublicKey, pins))
+                try check("pinnedPublicKeys", convoy_set_pointer(easy, CURLOPT_PINNEDPUBLICKEY, pins))
             }
             if let certificate = options.clientCertificate { try setUp(certificate) }
             if !options.hostOverrides.isEmpty {
-                // Of two entries with the same host and port, libcurl uses the last, as documented for `hostOverrides`.
                 guard let list = HeaderList(options.hostOverrides.map(\.entry)) else { throw Self.outOfMemory }
                 hostOverrides = list
-                try check("hostOverrides", convoy_set_list(easy, CurlOption.resolve, list.first))
+                try check("hostOverrides", convoy_set_pointer(easy, CURLOPT_RESOLVE, list.first))
             }
             try setUpProxy()
         }
 
         private func setUp(_ certificate: ConnectionOptions.ClientCertificate) throws(RequestError) {
             let name = "clientCertificate"
-            try check(name, convoy_set_string(easy, CurlOption.sslCert, certificate.certificateFile.path))
+            try check(name, convoy_set_pointer(easy, CURLOPT_SSLCERT, certificate.certificateFile.path))
             switch certificate.format {
-            case .pem: try check(name, convoy_set_string(easy, CurlOption.sslKey, certificate.privateKeyFile.path))
-            case .archive: try check(name, convoy_set_string(easy, CurlOption.sslCertType, "P12"))
+            case .pem: try check(name, convoy_set_pointer(easy, CURLOPT_SSLKEY, certificate.privateKeyFile.path))
+            case .archive: try check(name, convoy_set_pointer(easy, CURLOPT_SSLCERTTYPE, "P12"))
             }
-            // Without a password, OpenSSL would prompt at the terminal for the password of an encrypted key. An
-            // empty password prevents the prompt. GnuTLS never prompts, but treats a key with an empty password as
-            // encrypted.
+            // Without a password, OpenSSL would prompt at the terminal for that of an encrypted key. GnuTLS never
+            // prompts, but treats a key with an empty password as encrypted.
             let password = certificate.password ?? (CurlLibrary.usesGnuTLS ? nil : "")
-            try check(name, convoy_set_string(easy, CurlOption.keyPassword, password))
+            try check(name, convoy_set_pointer(easy, CURLOPT_KEYPASSWD, password))
         }
 
         /// 6 is CURL_SSLVERSION_TLSv1_2.
@@ -250,38 +243,104 @@
             case .environment where options.mayUseProxy: break
             case .environment, .direct:
                 // The empty values stop libcurl from reading the environment for each request.
-                for option in [CurlOption.proxy, CurlOption.noProxy] {
-                    let code = convoy_set_string(easy, option, "")
+                for option in [CURLOPT_PROXY, CURLOPT_NOPROXY] {
+                    let code = convoy_set_pointer(easy, option, "")
                     if options.proxy == .direct { try check("proxy", code) }
                 }
             case .server(let url, let userName, let password):
-                try check("proxy", convoy_set_string(easy, CurlOption.proxy, url.absoluteString))
+                try check("proxy", convoy_set_pointer(easy, CURLOPT_PROXY, url.absoluteString))
                 // An empty value makes libcurl ignore `no_proxy`, by which the environment could exclude hosts from the
                 // proxy.
-                try check("proxy", convoy_set_string(easy, CurlOption.noProxy, ""))
+                try check("proxy", convoy_set_pointer(easy, CURLOPT_NOPROXY, ""))
                 if userName != nil || password != nil {
                     // Every version percent-decodes this option, unlike the separate options for name and password.
                     let parts = [userName ?? "", password ?? ""].map(\.percentEncoded)
                     let credentials = parts.joined(separator: ":")
-                    try check("proxy", convoy_set_string(easy, CurlOption.proxyUserPassword, credentials))
+                    try check("proxy", convoy_set_pointer(easy, CURLOPT_PROXYUSERPWD, credentials))
                 }
             }
             // HTTPS proxies get the same trust as servers. If libcurl rejects this option, it does not support HTTPS
             // proxies.
-            if convoy_set_long(easy, CurlTLSOptions.proxy.version, tlsVersion) == 0 { try setUpTrust(.proxy) }
+            guard set(CURLOPT_PROXY_SSLVERSION, tlsVersion) == 0 else { return }
+            try setUpTrust(
+                CURLOPT_PROXY_SSL_VERIFYPEER, CURLOPT_PROXY_SSL_VERIFYHOST, CURLOPT_PROXY_CAINFO, CURLOPT_PROXY_CAPATH)
         }
 
-        private func setUpTrust(_ tls: CurlTLSOptions) throws(RequestError) {
+        private func setUpTrust(
+            _ verifyPeer: CURLoption, _ verifyHost: CURLoption, _ file: CURLoption, _ directory: CURLoption
+        ) throws(RequestError) {
             if options.trust == .unverified {
-                for option in [tls.verifyPeer, tls.verifyHost] {
-                    try check("trust", convoy_set_long(easy, option, 0))
-                }
+                for option in [verifyPeer, verifyHost] { try check("trust", set(option, 0)) }
             }
-            guard case .certificates(let file) = options.trust else { return }
-            try check("trust", convoy_set_string(easy, tls.trustFile, file.path))
+            guard case .certificates(let certificates) = options.trust else { return }
+            try check("trust", convoy_set_pointer(easy, file, certificates.path))
             // Without this call, libcurl would also trust the system's directory of certificates.
-            try check("trust", convoy_set_string(easy, tls.trustDirectory, nil))
+            try check("trust", convoy_set_pointer(easy, directory, nil))
         }
+
+        /// libcurl then calls `noteEnd()` repeatedly; after the end, the connection cannot be queried any more.
+        func watchEnd(_ isWatched: Bool = true) {
+            guard isWatched || endsUnannounced != nil else { return }
+            endsUnannounced = isWatched ? false : nil
+            set(CURLOPT_NOPROGRESS, isWatched ? 0 : 1)
+        }
+
+        func noteEnd() { if endsUnannounced != nil { endsUnannounced = convoy_has_close_notify(easy) == 0 } }
+
+        // Without `close_notify`, the body may be incomplete (RFC 9112, section 9.8). libcurl reports such an end as
+        // success, or as code 56 without a system error. After success, the state of the TLS library decides.
+        func endsSilently(_ code: CURLcode) -> Bool {
+            guard endsUnannounced != nil, code != 0 else { return endsUnannounced == true }
+            return code == 56 && !CurlFailure.lossNumbers.contains(Int32(clamping: number(CURLINFO_OS_ERRNO)))
+        }
+
+        /// If two of these differ, sending has made progress between them.
+        struct SendingMark: Equatable {
+            var sentBytes: Int
+            var queuedBytes: Int32
+        }
+
+        var sendingMark: SendingMark {
+            SendingMark(sentBytes: number(CURLINFO_SIZE_UPLOAD_T), queuedBytes: convoy_queued_bytes(activeSocket))
+        }
+
+        var activeSocket: Int32 { Int32(clamping: number(CURLINFO_ACTIVESOCKET)) }
+
+        func number(_ info: CURLINFO) -> Int { Int(convoy_get_number(easy, info)) }
+
+        func measure(_ metrics: inout TransferMetrics, _ session: TLSSession?) {
+            func time(_ info: CURLINFO) -> Duration { .microseconds(number(info)) }
+            let hasOpened = number(CURLINFO_NUM_CONNECTS) > 0
+            (metrics.firstByte, metrics.total) = (time(CURLINFO_STARTTRANSFER_TIME_T), time(CURLINFO_TOTAL_TIME_T))
+            metrics.sentHeaderBytes = Int64(number(CURLINFO_REQUEST_SIZE))
+            // The count of opened connections is 0 for a reused connection, but also if libcurl could not connect. In
+            // the second case, no bytes have moved.
+            metrics.isReusedConnection = !hasOpened && (metrics.sentHeaderBytes > 0 || metrics.firstByte > .zero)
+            if hasOpened {
+                metrics.nameLookup = time(CURLINFO_NAMELOOKUP_TIME_T)
+                metrics.connect = time(CURLINFO_CONNECT_TIME_T)
+                metrics.secureConnect = time(CURLINFO_APPCONNECT_TIME_T)
+            }
+            if !metrics.isReusedConnection, let session {
+                (metrics.tlsVersion, metrics.tlsCipher) = (session.version, session.cipher)
+            }
+            switch number(CURLINFO_HTTP_VERSION) {
+            case 1: metrics.httpVersion = "1.0"
+            case 2: metrics.httpVersion = "1.1"
+            case 3: metrics.httpVersion = "2"
+            case 30: metrics.httpVersion = "3"
+            default: break
+            }
+            let address = convoy_get_pointer(easy, CURLINFO_PRIMARY_IP)?.assumingMemoryBound(to: CChar.self)
+            metrics.remoteAddress = address.flatMap { String(validatingCString: $0) } ?? ""
+            metrics.remotePort = number(CURLINFO_PRIMARY_PORT)
+            metrics.receivedHeaderBytes = Int64(number(CURLINFO_HEADER_SIZE))
+        }
+    }
+
+    extension Duration {
+        /// Rounded up, from 1 to 1,000,000,000; libcurl reads zero as no limit.
+        var wholeMilliseconds: Int { Int(clamping: Int64(min(max(1, (self / .milliseconds(1)).rounded(.up)), 1e9))) }
     }
 
     extension ConnectionOptions {
@@ -308,90 +367,6 @@
         }
     }
 
-    extension CurlHandle {
-        /// libcurl then calls `noteEnd()` repeatedly: after the end, the connection cannot be queried any more.
-        func watchEnd() {
-            endsUnannounced = false
-            convoy_set_long(easy, CurlOption.noProgress, 0)
-        }
-
-        func stopWatchingEnd() {
-            guard endsUnannounced != nil else { return }
-            endsUnannounced = nil
-            convoy_set_long(easy, CurlOption.noProgress, 1)
-        }
-
-        /// The record of the last call counts.
-        func noteEnd() {
-            // The result is 1 after `close_notify`, 0 without, and another number if it is unknown.
-            if endsUnannounced != nil { endsUnannounced = convoy_has_close_notify(easy) == 0 }
-        }
-
-        // Without `close_notify`, the body may be incomplete (RFC 9112, section 9.8). libcurl reports such an end as
-        // success, or as code 56 without a system error. After success, the state of the TLS library decides.
-        func endsSilently(_ code: CURLcode) -> Bool {
-            guard endsUnannounced != nil, code != 0 else { return endsUnannounced == true }
-            return code == 56 && !CurlFailure.lossNumbers.contains(Int32(clamping: long(CurlInfo.osErrno)))
-        }
-
-        /// If two marks differ, sending has made progress between them.
-        struct SendingMark: Equatable {
-            var sentBytes: Int64 = 0
-            var queuedBytes: Int32 = 0
-        }
-
-        var sendingMark: SendingMark {
-            var mark = SendingMark()
-            convoy_get_int64(easy, CurlInfo.uploadedBytes, &mark.sentBytes)
-            mark.queuedBytes = convoy_queued_bytes(activeSocket)
-            return mark
-        }
-
-        var activeSocket: Int32 {
-            var socket: Int32 = -1
-            return convoy_get_socket(easy, CurlInfo.activeSocket, &socket) == 0 ? socket : -1
-        }
-
-        func long(_ info: Int32) -> Int {
-            var value = 0
-            return convoy_get_long(easy, info, &value) == 0 ? value : 0
-        }
-
-        /// With a libcurl without a pre-request callback: whether the request may have been sent.
-        var hasConnected: Bool {
-            var time: Int64 = 0
-            return convoy_get_int64(easy, CurlInfo.preTransferTime, &time) == 0 && time > 0
-        }
-
-        // The set-up times of a reused connection are zero. The session is nil unless this transfer opened the
-        // connection.
-        func measure(_ metrics: inout TransferMetrics, _ session: TLSSession?) {
-            var found = convoy_measurements()
-            convoy_measure(easy, &found)
-            // The count of opened connections is 0 for a reused connection, but also if libcurl could not connect. In
-            // the second case, no bytes have moved.
-            metrics.isReusedConnection = found.connections == 0 && (found.request_bytes > 0 || found.first_byte > 0)
-            if !metrics.isReusedConnection {
-                metrics.nameLookup = .microseconds(found.name_lookup)
-                metrics.connect = .microseconds(found.connect)
-                metrics.secureConnect = .microseconds(found.secure_connect)
-                if let session { (metrics.tlsVersion, metrics.tlsCipher) = (session.version, session.cipher) }
-            }
-            (metrics.firstByte, metrics.total) = (.microseconds(found.first_byte), .microseconds(found.total))
-            switch found.version {
-            case 1: metrics.httpVersion = "1.0"
-            case 2: metrics.httpVersion = "1.1"
-            case 3: metrics.httpVersion = "2"
-            case 30: metrics.httpVersion = "3"
-            default: break
-            }
-            metrics.remoteAddress = found.address.flatMap { String(validatingCString: $0) } ?? ""
-            metrics.remotePort = found.port
-            metrics.receivedHeaderBytes = Int64(found.header_bytes)
-            metrics.sentHeaderBytes = Int64(found.request_bytes)
-        }
-    }
-
     /// Header lines, or entries of `CURLOPT_RESOLVE`; libcurl stores a pointer to the list, so a handle retains it.
     final class HeaderList {
         let first: UnsafeMutablePointer<curl_slist>?
@@ -411,38 +386,17 @@
         deinit { curl_slist_free_all(first) }
     }
 
-    struct HeaderListCache {
-        private var key: (fields: HeaderFields, omitted: Set<String>, sendsBody: Bool, host: String?)?
-        private var list: HeaderList?
-
-        /// - Parameter host: the value of the `Host` field; nil if libcurl writes it.
-        mutating func list(for transfer: CurlTransfer, host: String?) -> HeaderList? {
-            let (fields, omitted) = (transfer.request.headerFields, transfer.request.omittedFields)
-            let sendsBody = transfer.sendsBody
-            if let list, let key, key == (fields, omitted, sendsBody, host) { return list }
-            list = HeaderList((host.map { ["Host: \($0)"] } ?? []) + transfer.headerLines)
-            key = (fields, omitted, sendsBody, host)
-            return list
-        }
-    }
-
     /// Provides the bytes of a body from its start, without ever blocking the engine's thread.
     protocol UploadSource: AnyObject {
-        func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep
+        // Returns the number of copied bytes, 0 at the end, or nil if none are available yet. In that case the source
+        // notifies the transfer when it has bytes.
+        func take(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>?
         /// A source of the same bytes from their start, possibly the same object; nil if they cannot be read again.
         func rewound() -> (any UploadSource)?
     }
 
-    enum UploadStep {
-        /// The number of copied bytes; 0 at the end.
-        case bytes(Int)
-        /// No bytes are available yet. The source notifies the transfer when it has bytes.
-        case wait
-        case failed(RequestError)
-    }
-
     extension DataReader: UploadSource {
-        func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep { .bytes(copy(into: buffer)) }
+        func take(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>? { read(into: buffer) }
         func rewound() -> (any UploadSource)? { DataReader(data) }
     }
 
@@ -453,8 +407,7 @@
         }
 
         var defect: String? {
-            // For libcurl, `*` means every host, `-` before the name removes an entry, and `+` makes the entry
-            // expire.
+            // For libcurl, `*` means every host, `-` before the name removes an entry, and `+` makes it expire.
             let isName = host.utf8.allSatisfy {
                 ($0 | 0x20).isASCIILetter || 0x30...0x39 ~= $0 || ".-_".utf8.contains($0)
             }

@@ -46,9 +46,7 @@
 
         var isAtFirstField: Bool { statusLine != nil && fields.isEmpty }
 
-        /// Reads a line, including its line end.
-        ///
-        /// - Returns: the interim or final head, if this is the empty line that ends its header.
+        /// Returns the interim or final head, if this is the empty line that ends its header.
         mutating func take(_ line: UnsafeRawBufferPointer) throws(Defect) -> ResponseHead? {
             byteCount += Int64(line.count)
             guard byteCount <= maxBytes else {

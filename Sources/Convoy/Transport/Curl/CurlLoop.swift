@@ -8,57 +8,48 @@
         private let multi: OpaquePointer
         let sockets: CurlSockets
         private let options: ConnectionOptions
-        @exclusivity(unchecked) private var idleHandles: [CurlHandle] = []
-        @exclusivity(unchecked) var headerLists = HeaderListCache()
-        @exclusivity(unchecked) private(set) var active: [CurlTransfer] = []
-        @exclusivity(unchecked) private var flushes: [CurlTransfer] = []
-        @exclusivity(unchecked) private var nextTimeCheck: ContinuousClock.Instant?
+        private var idleHandles: [CurlHandle] = []
+        @exclusivity(unchecked) private(set) var active: [ObjectIdentifier: CurlTransfer] = [:]
+        private var flushes: [CurlTransfer] = []
+        private var continuing: [CurlTransfer] = []
         @exclusivity(unchecked) var sharing = SharedConnections()
-        @exclusivity(unchecked) private var continuing: [CurlTransfer] = []
-        /// The number of active transfers for which libcurl may buffer bytes; above 0, the loop polls.
-        @exclusivity(unchecked) private var polledCount = 0
-        @exclusivity(unchecked) private var shareableCount = 0
-        /// How many polls in a row found no event; selects the next sleep in `looks`.
-        @exclusivity(unchecked) private var quietLooks = 0
-        /// How many polls in a row found events after a turn in which no transfer made progress.
-        @exclusivity(unchecked) private var vainLooks = 0
-        @exclusivity(unchecked) var lastProgress = ContinuousClock.now
-        /// Whether the next turn begins without sleeping, and then checks all sockets; perhaps this turn already does.
-        @exclusivity(unchecked) var looksAgain = false
-        @exclusivity(unchecked) private var looksAtAll = false
-        /// Whether the wait before this turn used epoll, which watches all sockets.
-        @exclusivity(unchecked) private var hasWatched = false
         @exclusivity(unchecked) private(set) var now = ContinuousClock.now
-
-        /// The maximum sleeps in milliseconds of successive polls without events, while requests may share connections.
-        ///
-        /// A stream that reads from a connection also reads the bytes of other streams, and libcurl sets a timer for
-        /// each of those streams. Up to 8.14, libcurl drops the timer if another request begins in the same turn.
-        /// The bytes then wait for any other timer, up to 30 seconds. 8.15 keeps a list of these streams (commit
-        /// 779937f840). libcurl has read such bytes with the last events, so the first sleeps after events are short.
-        private static let looks = [1, 4, 16, 64, 256, 1_000]
-
+        @exclusivity(unchecked) var lastProgress = ContinuousClock.now
+        private var nextTimeCheck: ContinuousClock.Instant?
         /// When all sockets are checked next, in case libcurl has missed an event or dropped a timer.
-        @exclusivity(unchecked) private var nextPlainLook = ContinuousClock.now
+        private var nextPlainLook = ContinuousClock.now
+        /// The number of active transfers for which libcurl may buffer bytes; above 0, the loop polls.
+        private var polledCount = 0
+        /// How many polls in a row found no event; determines the next sleep.
+        private var quietLooks = 0
+        /// How many polls in a row found events after a turn in which no transfer made progress.
+        private var vainLooks = 0
+        /// Whether the next turn begins without sleeping, and then checks all sockets; perhaps this turn already does.
+        var looksAgain = false
+        private var looksAtAll = false
+        /// Whether the wait before this turn used epoll, which watches all sockets.
+        private var hasWatched = false
+
+        // The maximum sleeps of successive polls without events are 1, 4, 16, 64, 256 and 1,024 milliseconds. A stream
+        // that reads from a shared connection also reads the bytes of other streams, and libcurl sets a timer for each
+        // of those streams. Up to 8.14, libcurl drops the timer if another request begins in the same turn. The bytes
+        // then wait for any other timer, up to 30 seconds. 8.15 keeps a list of these streams (commit 779937f840).
+        // libcurl has read such bytes with the last events, so the first sleeps after events are short.
+        private var longestLook: Duration { .milliseconds(1 << min(2 * quietLooks, 10)) }
 
         private static let mostKept = 256
         private let keptLimit: Int
         private var connectionLimit = -mostKept
 
-        /// Throws the system's error if memory or file descriptors are exhausted.
         init(_ options: ConnectionOptions) throws(POSIXError) {
+            sockets = try CurlSockets()
             errno = 0
             guard let multi = curl_multi_init() else {
                 // Newer versions of libcurl open descriptors here, so `errno` may report that none is free.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
-            do throws(POSIXError) {
-                sockets = try CurlSockets(for: multi)
-            } catch {
-                curl_multi_cleanup(multi)
-                throw error
-            }
             self.multi = multi
+            sockets.watch(multi)
             self.options = options
             // An eighth of the free descriptors, from 2 to 256. The limit is low, because libcurl closes an idle
             // connection only for a new request.
@@ -90,7 +81,7 @@
             let limit = keptLimit + (keptLimit < Self.mostKept ? 0 : active.count)
             if abs(limit - connectionLimit) > Self.mostKept / 8 {
                 connectionLimit = limit
-                convoy_multi_set_long(multi, CurlOption.multiMaxConnects, limit)
+                convoy_multi_set_max_connects(multi, limit)
             }
             var running: Int32 = 0
             if isPolling {
@@ -110,7 +101,7 @@
             if looksAtAll, !isPolling { looksAgain = true }
         }
 
-        // True if there was no work for the complete idle time. Without `sleeps`, there is work, so this only checks.
+        // True if there was no work for the complete idle time. Without `sleeps`, this only checks.
         func wait(sleeps: Bool) -> Bool {
             hasWatched = !isPolling
             guard sleeps else {
@@ -129,8 +120,8 @@
                 // once and with another clock.
                 if due >= 0 { sleep = min(sleep, .milliseconds(due > 0 ? due + 2 : 0)) }
                 if !isIdle { sleep = min(sleep, max(.zero, nextPlainLook - start)) }
-            } else if shareableCount > 0 {
-                sleep = min(sleep, .milliseconds(Self.looks[min(quietLooks, Self.looks.count - 1)]))
+            } else {
+                sleep = min(sleep, longestLook)
             }
             let milliseconds = Int32(clamping: Int64((sleep / .milliseconds(1)).rounded(.up)))
             if hasWatched { _ = sockets.wait(milliseconds: milliseconds) } else { poll(milliseconds) }
@@ -147,9 +138,8 @@
             vainLooks = ready > 0 && lastProgress != now ? vainLooks + 1 : 0
             // If HTTP/2's flow control blocks a body, libcurl waits until the socket is writable, which it always is.
             let stalled = (ContinuousClock.now - lastProgress) / .milliseconds(1)
-            guard vainLooks > 8, stalled > 2, active.contains(where: { $0.sendsBody && $0.place.stream != nil }) else {
-                return
-            }
+            guard vainLooks > 8, stalled > 2, active.values.contains(where: { $0.sendsBody && $0.place.stream != nil })
+            else { return }
             var wakeup = pollfd(fd: sockets.wakeup.descriptor, events: Int16(POLLIN), revents: 0)
             _ = Foundation.poll(&wakeup, 1, Int32(min(stalled / 8, 10).rounded(.up)))
         }
@@ -163,9 +153,8 @@
                 while let done = message?.pointee {
                     // CURLMSG_DONE (1) is the only kind. `CurlTransfer.end(_:)` may free the message.
                     if done.msg == 1, let easy = done.easy_handle {
-                        var context: UnsafeMutableRawPointer?
-                        convoy_get_pointer(easy, CurlInfo.privatePointer, &context)
                         quietLooks = 0
+                        let context = convoy_get_pointer(easy, CURLINFO_PRIVATE)
                         CurlHandle.transfer(of: context)?.end(done.data.result)
                     }
                     count += 1
@@ -178,7 +167,7 @@
         private func checkTimes() {
             guard let due = nextTimeCheck, due <= now else { return }
             var next: ContinuousClock.Instant?
-            for transfer in active {  // A copy, because a transfer that has timed out leaves the list.
+            for transfer in active.values {  // A copy, because a transfer that has timed out leaves the list.
                 guard let time = transfer.checkTime(now) else { continue }
                 next = next.map { min($0, time) } ?? time
             }
@@ -195,11 +184,8 @@
             return handle
         }
 
-        /// False if libcurl rejects the handle.
         func add(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
-            transfer.index = active.count
-            active.append(transfer)
-            if transfer.isShareable { shareableCount += 1 }
+            active[ObjectIdentifier(transfer)] = transfer
             if transfer.isPolled { polledCount += 1 }
             checkTimes(after: transfer.idleCheckInterval)
             if transfer.waitsForConnections, !sharing[transfer].mayBegin(transfer) { return park(transfer) }
@@ -212,17 +198,10 @@
             if transfer.isShareable { transfer.leaveConnection() }
             handle.transfer = nil
             // A handle retains its last system error, which a later failure would report. Such a handle is not reused.
-            if !handle.isWorn, idleHandles.count < 64, handle.long(CurlInfo.osErrno) == 0 {
+            if !handle.isWorn, idleHandles.count < 64, handle.number(CURLINFO_OS_ERRNO) == 0 {
                 idleHandles.append(handle)
             }
-            guard let index = transfer.index else { return }
-            transfer.index = nil
-            if transfer.isShareable { shareableCount -= 1 }
-            if transfer.isPolled { polledCount -= 1 }
-            let last = active.removeLast()
-            guard index < active.count else { return }
-            active[index] = last
-            last.index = index
+            if active.removeValue(forKey: ObjectIdentifier(transfer)) != nil, transfer.isPolled { polledCount -= 1 }
         }
 
         func takeBack(_ transfer: CurlTransfer, _ handle: CurlHandle) -> Bool {
@@ -257,39 +236,34 @@
     /// File data in the system's page cache is copied straight to libcurl's buffer instead.
     final class ReadAhead: UploadSource, Sendable {
         private struct State {
-            /// What was read ahead, in order; `offset` counts the copied bytes of the first chunk.
+            /// What was read ahead, in order, without the bytes that were copied.
             var chunks: [Data] = []
-            var offset = 0
             var byteCount = 0
             var hasBeenTakenFrom = false
             var isReading = false
-            var isAtEnd = false
-            var failure: RequestError?
+            /// What follows the chunks: the end, as zero bytes, or a failure.
+            var end: Result<Int, RequestError>?
             /// Whether `take` found no data, so that `isReady` must be called when there is some.
             var isWanted = false
             var reading: BodyReading?
 
-            /// Whether the queue reads another chunk: until four chunks and 64 KiB are stored.
-            var readsOn: Bool { !isAtEnd && failure == nil && (chunks.count < 4 || byteCount < 64 << 10) }
+            var readsOn: Bool { end == nil && (chunks.count < 4 || byteCount < 64 << 10) }
 
-            /// The reader, if it can read without waiting and is not in use.
             var direct: (any BlockingReader)? {
                 guard !isReading, case .blocking(let reader)? = reading, reader.readsWithoutWaiting else { return nil }
                 return reader
             }
 
-            // Copies as many chunks as are available and fit, because each separate send costs a system call. Also returns
-            // the chunks that were copied to their ends. They are released outside the lock, because that may run
-            // other code.
+            // Copies as much as fits, because each send costs a system call. Also returns the chunks that were copied to
+            // their ends. They are released outside the lock, because that may run other code.
             mutating func copy(into buffer: UnsafeMutableRawBufferPointer) -> (count: Int, ended: ArraySlice<Data>) {
                 var (count, index) = (0, 0)
                 while count < buffer.count, index < chunks.count {
-                    let piece = chunks[index].dropFirst(offset).prefix(buffer.count - count)
+                    let piece = chunks[index].prefix(buffer.count - count)
                     piece.copyBytes(to: UnsafeMutableRawBufferPointer(rebasing: buffer[count...]))
                     count += piece.count
-                    offset += piece.count
-                    guard offset == chunks[index].count else { break }
-                    (index, offset) = (index + 1, 0)
+                    chunks[index] = chunks[index].dropFirst(piece.count)
+                    if chunks[index].isEmpty { index += 1 }
                 }
                 let ended = chunks[..<index]
                 chunks.removeFirst(index)
@@ -303,7 +277,6 @@
         private let state = Locked(State())
         private let isReady: @Sendable () -> Void
 
-        /// - Parameter isReady: called on any thread when data, the end or a failure follows ``UploadStep/wait``.
         init(_ body: RequestBody, isReady: @escaping @Sendable () -> Void) {
             self.body = body
             self.isReady = isReady
@@ -311,8 +284,8 @@
         }
 
         deinit {
-            // The queue releases `reading`, because closing a stream or cancelling a sequence runs user code. This
-            // thread, the engine's, must not run such code.
+            // The queue releases `reading`: closing a stream or cancelling a sequence runs user code, which the engine's
+            // thread must not.
             guard state.withLock({ $0.reading != nil }) else { return }
             queue.async { [state] in
                 let reading = state.withLock { state in
@@ -323,39 +296,33 @@
             }
         }
 
-        func take(into buffer: UnsafeMutableRawBufferPointer) -> UploadStep {
+        func take(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>? {
             var (direct, ended): ((any BlockingReader)?, ArraySlice<Data>) = (nil, [])
-            var step = state.withLock { state -> UploadStep in
+            var result = state.withLock { state -> Result<Int, RequestError>? in
                 let count: Int
                 (count, ended) = state.copy(into: buffer)
                 if count > 0 {
                     state.hasBeenTakenFrom = true
-                    return .bytes(count)
+                    return .success(count)
                 }
-                if let failure = state.failure { return .failed(failure) }
-                if state.isAtEnd { return .bytes(0) }
+                if let end = state.end { return end }
                 direct = state.direct
                 if direct == nil { state.isWanted = true } else { state.isReading = true }
-                return .wait
+                return nil
             }
             if let direct {
-                let result = direct.readWithoutWaiting(into: buffer)
-                step = state.withLock { state in
+                result = direct.readWithoutWaiting(into: buffer)
+                state.withLock { state in
                     state.isReading = false
                     switch result {
-                    case .success(let count)?:
-                        if count > 0 { state.hasBeenTakenFrom = true } else { state.isAtEnd = true }
-                        return .bytes(count)
-                    case .failure(let error)?: return .failed(error)
-                    case nil:
-                        // The bytes are not in memory, so the queue reads them.
-                        state.isWanted = true
-                        return .wait
+                    case .success(1...)?: state.hasBeenTakenFrom = true
+                    case nil: state.isWanted = true  // The bytes are not in memory, so the queue reads them.
+                    default: state.end = result
                     }
                 }
             }
             readOn()
-            return withExtendedLifetime(ended) { step }
+            return withExtendedLifetime(ended) { result }
         }
 
         func rewound() -> (any UploadSource)? {
@@ -376,7 +343,7 @@
             if reads { queue.async { [weak self] in while self?.read() == true {} } }
         }
 
-        /// True if the caller must call again; a waiting reader delivers its chunks itself.
+        /// True if the caller must call again.
         private func read() -> Bool {
             do throws(RequestError) {
                 let known = state.withLock { $0.reading }
@@ -400,8 +367,8 @@
                 case .success(let chunk?):
                     state.chunks.append(chunk)
                     state.byteCount += chunk.count
-                case .success(nil): state.isAtEnd = true
-                case .failure(let error): state.failure = error
+                case .success(nil): state.end = .success(0)
+                case .failure(let error): state.end = .failure(error)
                 }
                 state.isReading = state.readsOn
                 defer { state.isWanted = false }

@@ -7,13 +7,14 @@
         let descriptor: Int32
 
         init() throws(POSIXError) {
-            descriptor = convoy_make_wakeup()
+            descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
             guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EMFILE) }
         }
 
         deinit { close(descriptor) }
 
-        func signal() { convoy_signal(descriptor) }
+        /// Makes every wait return; if this fails, the counter is full, so that a signal is pending.
+        func signal() { eventfd_write(descriptor, 1) }
     }
 
     struct ConnectionKey: Hashable {
@@ -22,11 +23,10 @@
         let localPort: Int32
     }
 
-    // With epoll the cost of a wait depends on the number of events. `curl_multi_poll` and `curl_multi_perform` would
-    // check every socket. The socket of an idle connection stays watched, because adding it again for each request
-    // would cost two system calls. So each wait also reports what the server sends without a request. Watching ends in
-    // the close callback, because in every version of libcurl only that callback releases the socket's number. Only the
-    // loop's thread uses this object.
+    // With epoll the cost of a wait depends on the number of events; `curl_multi_poll` and `curl_multi_perform` check
+    // every socket. The socket of an idle connection stays watched, because adding it again for each request would cost
+    // two system calls. So each wait also reports what the server sends without a request. Watching ends in the close
+    // callback, because only that releases the socket's number in every version of libcurl.
     final class CurlSockets {
         private struct Entry {
             /// The events that libcurl waits for; 0 for an idle connection.
@@ -43,33 +43,24 @@
         private let poller: Int32
         @exclusivity(unchecked) private var entries: [Entry] = []
         /// The sockets of the connections that ``keep(_:socket:)`` has recorded, until they are closed.
-        @exclusivity(unchecked) private(set) var kept: [ConnectionKey: Int32] = [:]
-        private let mostEvents: Int
-        private var events: [convoy_event]
-        @exclusivity(unchecked) private(set) var ready: [convoy_event] = []
-        @exclusivity(unchecked) private var waits = 0
+        private(set) var kept: [ConnectionKey: Int32] = [:]
+        private var events: [epoll_event]
+        private(set) var ready: [(socket: Int32, events: Int32)] = []
+        private var waits = 0
         /// There may be more events than one wait returns.
-        @exclusivity(unchecked) private(set) var hasSeenAll = false
+        private(set) var hasSeenAll = false
         /// Watching or waiting has failed, for example for lack of memory, so the loop polls.
-        @exclusivity(unchecked) private(set) var hasFailed = false
+        private(set) var hasFailed = false
 
-        /// The multi handle must not outlive this object.
-        init(for multi: OpaquePointer, mostEvents: Int = Int(CONVOY_MOST_EVENTS)) throws(POSIXError) {
-            self.mostEvents = mostEvents
-            events = Array(repeating: convoy_event(), count: mostEvents)
+        init(mostEvents: Int = 256) throws(POSIXError) {
+            events = Array(repeating: epoll_event(), count: mostEvents)
             wakeup = try Wakeup()
-            poller = convoy_make_poller()
-            guard poller >= 0, convoy_watch_wakeup(poller, wakeup.descriptor) == 0 else {
-                // `deinit` closes the poller and releases the wake-up, because all properties are initialised.
+            poller = epoll_create1(Int32(EPOLL_CLOEXEC))
+            // The eventfd is edge-triggered, so that its counter need not be read after each signal.
+            guard poller >= 0, control(EPOLL_CTL_ADD, wakeup.descriptor, EPOLLIN.rawValue | EPOLLET.rawValue) else {
+                // `deinit` closes the poller, because all properties are initialised.
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .ENOMEM)
             }
-            convoy_multi_set_socket_callback(
-                multi,
-                { _, socket, events, context, _ in
-                    // CURL_POLL_REMOVE is 4. The mask makes it 0, which means no events.
-                    CurlSockets.at(context)?.want(events & 3, of: socket)
-                    return 0
-                }, Unmanaged.passUnretained(self).toOpaque())
         }
 
         deinit { if poller >= 0 { close(poller) } }
@@ -78,10 +69,10 @@
 
         func noteOpened(_ socket: Int32) { change(socket) { $0 = Entry(isOpened: true) } }
 
-        // Returns 0, or -1 and sets `errno`. Epoll would watch the socket as long as a forked process has it open.
+        // Epoll would watch the socket as long as a forked process has it open.
         func end(_ socket: Int32) -> Int32 {
             change(socket) { entry in
-                if entry.watched != 0 { _ = convoy_watch(poller, socket, entry.watched, 0) }
+                if entry.watched != 0 { _ = control(EPOLL_CTL_DEL, socket, 0) }
                 if let connection = entry.connection { kept[connection] = nil }
                 entry = Entry()
             }
@@ -98,8 +89,16 @@
 
         private func watch(_ socket: Int32, _ entry: inout Entry) {
             guard entry.watched != entry.wanted else { return }
-            if convoy_watch(poller, socket, entry.watched, entry.wanted) != 0, entry.wanted != 0 { hasFailed = true }
+            let operation = entry.wanted == 0 ? EPOLL_CTL_DEL : entry.watched == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD
+            // EPOLLIN is 1, EPOLLOUT 4.
+            let events = UInt32(entry.wanted & 1 | (entry.wanted & 2) << 1)
+            if !control(operation, socket, events), entry.wanted != 0 { hasFailed = true }
             entry.watched = entry.wanted
+        }
+
+        private func control(_ operation: Int32, _ socket: Int32, _ events: UInt32) -> Bool {
+            var event = epoll_event(events: events, data: epoll_data(fd: socket))
+            return epoll_ctl(poller, operation, socket, &event) == 0
         }
 
         private func change(_ socket: Int32, _ change: (inout Entry) -> Void) {
@@ -129,8 +128,7 @@
         }
 
         // Whether the server has sent bytes on an idle connection, or has closed it. libcurl would read the bytes as the
-        // start of the next response (RFC 9112, section 6.3). Some versions do not notice a closed connection, on which
-        // a POST would be lost. So Convoy checks each idle connection just before a request is sent on it.
+        // start of the next response (RFC 9112, section 6.3), and some versions would lose a POST on a closed one.
         func isUnusable(_ socket: Int32) -> Bool {
             var byte: UInt8 = 0
             return recv(socket, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) >= 0 || errno == ECONNRESET
@@ -141,24 +139,22 @@
         /// False if neither an event nor the wake-up arrived in time; true also if the wait itself fails.
         func wait(milliseconds: Int32) -> Bool {
             ready.removeAll(keepingCapacity: true)
-            let count = events.withUnsafeMutableBufferPointer {
-                convoy_wait(poller, $0.baseAddress, Int32($0.count), milliseconds)
-            }
+            var count = epoll_wait(poller, &events, Int32(events.count), milliseconds)
+            if count < 0, errno == EINTR { count = 0 }
             waits += 1
-            hasSeenAll = (0..<mostEvents).contains(Int(count))
+            hasSeenAll = (0..<events.count).contains(Int(count))
             guard count >= 0 else {
                 // The loop then polls, because repeated failures of this call would make the loop spin.
                 hasFailed = true
                 return true
             }
-            for event in events.prefix(Int(count)) where event.socket != wakeup.descriptor {
-                change(event.socket) { entry in
-                    let wanted = event.events & entry.wanted
-                    if wanted != 0 {
-                        ready.append(convoy_event(socket: event.socket, events: wanted))
-                    } else {
-                        watch(event.socket, &entry)
-                    }
+            for event in events.prefix(Int(count)) where event.data.fd != wakeup.descriptor {
+                let socket = event.data.fd
+                change(socket) { entry in
+                    // After a failure of the socket, both bits are set.
+                    let readable: Int32 = event.events & ~EPOLLOUT.rawValue != 0 ? 1 : 0
+                    let wanted = (readable | (event.events & ~EPOLLIN.rawValue != 0 ? 2 : 0)) & entry.wanted
+                    if wanted != 0 { ready.append((socket, wanted)) } else { watch(socket, &entry) }
                 }
             }
             return count > 0
@@ -172,6 +168,17 @@
             ready.removeAll(keepingCapacity: true)
             // -1 is CURL_SOCKET_TIMEOUT.
             curl_multi_socket_action(multi, -1, 0, &running)
+        }
+
+        /// The multi handle must not outlive this object.
+        func watch(_ multi: OpaquePointer) {
+            convoy_multi_set_socket_callback(
+                multi,
+                { _, socket, events, context, _ in
+                    // CURL_POLL_REMOVE is 4. The mask makes it 0, which means no events.
+                    CurlSockets.at(context)?.want(events & 3, of: socket)
+                    return 0
+                }, Unmanaged.passUnretained(self).toOpaque())
         }
 
         func attach(to handle: CurlHandle) {
@@ -200,13 +207,11 @@
         var isCut: Bool { hasBegun && !hasAlert && isAtEnd }
 
         mutating func noteAlert(isOwn: Bool, isFatal: Bool) {
-            if !isOwn, isFatal { isRefused = true }
-            if isOwn { look() }
+            if isOwn { look() } else if isFatal { isRefused = true }
             // Newer versions of OpenSSL send an alert of their own when the connection ends. That alert does not count.
             if !isOwn || !isAtEnd { hasAlert = true }
         }
 
-        /// Called for each alert of this side, and for log lines between the start of the handshake and the request.
         mutating func look() {
             var byte: UInt8 = 0
             isAtEnd = isAtEnd || sockets.contains { recv($0, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) == 0 }

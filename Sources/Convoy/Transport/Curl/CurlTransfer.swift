@@ -8,7 +8,8 @@
     final class CurlTransfer: @unchecked Sendable {
         // @unchecked: `desired` and `isOver` are atomic; `engine` and `request` are constant; only the engine's thread
         // uses the rest.
-        let desired = Atomic<DesiredTransferState>(.suspended)
+        private let desired = Atomic(DesiredTransferState.suspended.rawValue)
+        /// Set just before the client is notified of the end.
         let isOver = Atomic(false)
         let request: PreparedRequest
         /// Whether a body is sent, even an empty one.
@@ -17,71 +18,70 @@
         let engine: CurlEngine
 
         enum Phase {
-            /// The task was not resumed yet. Next: running, over.
+            /// The task was not resumed yet. Next: running, ended.
             case waiting
-            /// libcurl runs the transfer. Next: ended, over.
+            /// libcurl runs the transfer. Next: ended.
             case running
-            /// libcurl is done, and received bytes wait for the client. Next: over.
+            /// libcurl is done, and received bytes may wait for the client.
             case ended
-            /// The transfer has ended; set just before the client is notified.
-            case over
         }
 
-        // The exclusivity of these properties is not checked at run time, because the check would cost time for every
-        // header line. While one of them changes, no called code reads or writes it.
-        @exclusivity(unchecked) private(set) var phase = Phase.waiting
-        @exclusivity(unchecked) var client: (any TransportClient)?
-        // Whether the owner has suspended the transfer. Unlike `desired`, this becomes false only when the bytes that wait
-        // are delivered, so later bytes cannot overtake them.
-        @exclusivity(unchecked) private var isHeldByOwner = false
-        /// Whether the client has refused more bytes and not asked for them again.
-        @exclusivity(unchecked) private var isHeldByClient = false
-        /// Whether decoding has used up its share of this turn.
-        @exclusivity(unchecked) private var isHeldForATurn = false
-        /// Whether libcurl has paused the transfer.
-        @exclusivity(unchecked) var isPaused = false
-        @exclusivity(unchecked) var failure: RequestError?
-        /// When the attempt timeout passes, counted from the first sending.
-        private(set) var timeoutInstant: ContinuousClock.Instant?
+        /// What is known of the response, and what of its body waits for the client.
+        struct ResponseState: ~Copyable {
+            var parser: CurlHeaderParser
+            var decoder: ContentDecoder?
+            /// Bytes that were received but not decoded, because of back-pressure or because decoding has used up its
+            /// share of a turn.
+            var undecoded = Data()
+            var chunk = BodyChunk()
+            /// The maximum size of `chunk`, as the client requested it when the chunk was empty.
+            var chunkLimit = Int.max
+            /// Decoded bytes that follow `chunk`, because the client applies back-pressure.
+            var rest = Data()
+            /// The number of body bytes that have not arrived; nil if the response declares no length.
+            var missingBytes: Int64?
+            /// If the announced or received length of the body exceeds this number, the client's `maxBodyBytes` is read.
+            var lengthToCheck: Int64 = 65_536
+            /// The number of body bytes that were delivered or are in `chunk`.
+            var keptBytes: Int64 = 0
+        }
+
+        // Checking the exclusivity of these properties at run time would cost time for every header line. While one of
+        // them changes, no called code reads or writes it.
+        @exclusivity(unchecked) private var response: ResponseState
+        @exclusivity(unchecked) var place = ConnectionPlace()
+        @exclusivity(unchecked) private(set) var client: (any TransportClient)?
+        @exclusivity(unchecked) private(set) var handle: CurlHandle?
+        @exclusivity(unchecked) private var loop: CurlLoop?
+        private var source: (any UploadSource)?
         /// When bytes last moved, the request was last passed to libcurl, or a pause last ended.
-        @exclusivity(unchecked) var lastActivity = CurlTransfer.notBegun
+        @exclusivity(unchecked) private var lastActivity = CurlTransfer.notBegun
         private static let notBegun = ContinuousClock.now
-
-        @exclusivity(unchecked) var parser: CurlHeaderParser
-        @exclusivity(unchecked) var decoder: ContentDecoder?
-        /// Bytes that were received but not decoded, because of back-pressure or because decoding has used up its share
-        /// of a turn.
-        @exclusivity(unchecked) var undecoded = Data()
-        @exclusivity(unchecked) var chunk = BodyChunk()
-        /// The maximum size of `chunk`, as the client requested it when the chunk was empty.
-        var chunkLimit = Int.max
-        /// Decoded bytes that follow `chunk`, because the client applies back-pressure.
-        @exclusivity(unchecked) var rest = Data()
-        @exclusivity(unchecked) var isListedForFlush = false
-        /// The number of body bytes that have not arrived; nil if the response declares no length.
-        @exclusivity(unchecked) var missingBytes: Int64?
-        /// If the announced or received length of the body exceeds this number, the client's `maxBodyBytes` is read.
-        @exclusivity(unchecked) var lengthToCheck = CurlTransfer.uncheckedLength
-        /// The number of body bytes that were delivered or are in `chunk`.
-        @exclusivity(unchecked) var keptBytes: Int64 = 0
-
-        @exclusivity(unchecked) var source: (any UploadSource)?
-        var sentBytes: Int64 = 0
-        var hasSentAll = false
-        @exclusivity(unchecked) var timesSent = 0
+        private var failure: RequestError?
+        private var phase = Phase.waiting
+        // Whether the owner has suspended the transfer. Unlike `desired`, this becomes false only when the bytes that
+        // wait are delivered, so later bytes cannot overtake them.
+        private var isHeldByOwner = false
+        /// Whether the client has refused more bytes and not asked for them again.
+        private var isHeldByClient = false
+        /// Whether decoding has used up its share of this turn.
+        private var isHeldForATurn = false
+        /// Whether libcurl has paused the transfer.
+        private var isPaused = false
+        private var isListedForFlush = false
+        /// When the attempt timeout passes, counted from the first sending.
+        private var timeoutInstant: ContinuousClock.Instant?
+        private var sentBytes: Int64 = 0
+        private var hasSentAll = false
+        private(set) var timesSent = 0
         /// How many streams of the request the server has refused.
-        @exclusivity(unchecked) var timesRefused = 0
+        private var timesRefused = 0
+        /// The value that ``isUnprocessed`` had on the previous connection of the request.
+        private var wasUnprocessed = false
+        private var lastSendingMark: CurlHandle.SendingMark?
         let isShareable: Bool
         /// The system reports no event for bytes that libcurl or its TLS library buffers, so the loop polls.
         let isPolled: Bool
-        @exclusivity(unchecked) var place = ConnectionPlace()
-        /// The value that ``isUnprocessed`` had on the previous connection of the request.
-        var wasUnprocessed = false
-        var lastSendingMark: CurlHandle.SendingMark?
-
-        @exclusivity(unchecked) var index: Int?
-        @exclusivity(unchecked) private(set) var handle: CurlHandle?
-        @exclusivity(unchecked) private(set) var loop: CurlLoop?
 
         init(_ request: PreparedRequest, client: any TransportClient, engine: CurlEngine) {
             self.request = request
@@ -90,7 +90,7 @@
             self.engine = engine
             isShareable = isHTTPS && engine.options.httpVersion == .automatic
             isPolled = isHTTPS || engine.options.mayUseProxy
-            parser = CurlHeaderParser(engine.options, request.method, mayBeHTTP2: isShareable)
+            response = ResponseState(parser: .init(engine.options, request.method, mayBeHTTP2: isShareable))
             engine.tasks.add(1, ordering: .relaxed)
         }
 
@@ -99,7 +99,7 @@
         // MARK: The owner's requests
 
         func update(in loop: CurlLoop) {
-            let desired = changeDesired(adding: [], removing: [.queued, .bodyReady, .resumed])
+            let desired = changeDesired(removing: [.queued, .bodyReady, .resumed])
             if desired.contains(.cancelled) { return finish(RequestError(.cancelled, "the task was cancelled")) }
             if case .waiting = phase {
                 guard desired.contains(.begun), !desired.contains(.suspended) else { return }
@@ -119,11 +119,9 @@
             }
         }
 
-        /// - Parameter problem: the error number, if known.
-        func refuse(_ problem: Int32 = 0) {
-            finish(
-                .shortage(problem)
-                    ?? RequestError(.transportFailed, "nothing was sent: the system has no memory or no threads left"))
+        func refuse(_ errorNumber: Int32 = 0) {
+            let noMemory = "nothing was sent: the system has no memory or no threads left"
+            finish(.shortage(errorNumber) ?? RequestError(.transportFailed, noMemory))
         }
 
         private func send(in loop: CurlLoop) {
@@ -133,7 +131,7 @@
             if !place.isParked { lastActivity = loop.now }
             (place, isPaused) = (ConnectionPlace(), false)
             if isShareable { place.generation = loop.sharing[self].generation }
-            if !handle.prepare(for: self, &loop.headerLists) || !loop.add(self, handle) {
+            if !handle.prepare(for: self) || !loop.add(self, handle) {
                 finish(RequestError(.transportFailed, "nothing was sent: libcurl did not accept the request"))
             }
         }
@@ -187,48 +185,41 @@
             }
             var metrics = TransferMetrics()
             handle.measure(&metrics, place.handshake.session)
-            // The socket of a new connection is recorded, even if its ports are known from an earlier connection. The
-            // socket of a known reused connection is not looked up again, because libcurl searches all connections for
-            // it. A connection that requests share is not recorded. Before the head of the response arrives, only the
-            // stream number shows that a connection is shared.
+            // The socket of a known reused connection is not looked up again, because libcurl searches all connections
+            // for it. A connection that requests share is not recorded; before the head of the response, only the
+            // stream number shows that it is shared.
             let isShared = place.stream != nil || metrics.httpVersion >= "2"
             if !isShared, !place.isKept || !metrics.isReusedConnection {
                 let connection = ConnectionKey(
                     remoteAddress: metrics.remoteAddress, remotePort: Int32(clamping: metrics.remotePort),
-                    localPort: Int32(clamping: handle.long(CurlInfo.localPort)))
+                    localPort: Int32(clamping: handle.number(CURLINFO_LOCAL_PORT)))
                 loop?.sockets.keep(connection, socket: handle.activeSocket)
             }
             client?.didCollect(metrics)
-            var error = failure
             let isSilent = handle.endsSilently(code)
-            if error == nil, isSilent, !engine.options.acceptsMissingCloseNotify {
-                error = RequestError(
-                    .connectionLost,
+            var loss: String?
+            if isSilent, !engine.options.acceptsMissingCloseNotify {
+                loss =
                     "the connection was closed in the middle of the response: it has no length, and no TLS close_notify arrived"
-                )
-            }
-            if error == nil, code != 0, !isAnswered, !isSilent { error = self.error(of: code, handle) }
-            if error == nil, !hasHead {
+            } else if code != 0, !isAnswered, !isSilent {
+                failure = failure ?? error(of: code, handle)
+            } else if !hasHead {
                 // Some versions of libcurl report success for such an end.
-                error = RequestError(.connectionLost, "the connection was closed in the middle of the header")
+                loss = "the connection was closed in the middle of the header"
+            } else if isCut {
+                loss = "the connection failed before the end of the response, which has no length"
             }
-            if error == nil, isCut {
-                error = RequestError(
-                    .connectionLost, "the connection failed before the end of the response, which has no length")
-            }
+            failure = failure ?? loss.map { RequestError(.connectionLost, $0) }
             leaveLoop()
             phase = .ended
             flush()
             // A complete body waits for the end of back-pressure, but a failure does not.
-            if error != nil || !isHeld { finish(error) }
+            if failure != nil || !isHeld { finish(failure) }
         }
 
-        func beginAgain() {
-            parser = CurlHeaderParser(engine.options, request.method, mayBeHTTP2: isShareable)
-            (decoder, undecoded, rest) = (nil, Data(), Data())
-            (missingBytes, keptBytes, lengthToCheck) = (nil, 0, Self.uncheckedLength)
-            handle?.stopWatchingEnd()
-            chunk = BodyChunk()
+        private func beginAgain() {
+            handle?.watchEnd(false)
+            response = ResponseState(parser: .init(engine.options, request.method, mayBeHTTP2: isShareable))
         }
 
         func noteActivity() {
@@ -238,19 +229,17 @@
         }
 
         func finish(_ error: RequestError?) {
-            if case .over = phase { return }
+            if isOver.load(ordering: .relaxed) { return }
             var error = error ?? failure
-            if error == nil {
-                do throws(ContentDecodingError) { try decoder?.finish() } catch let defect {
-                    error = .undecodable(defect)
-                }
+            do throws(ContentDecodingError) { if error == nil { try response.decoder?.finish() } } catch let defect {
+                error = .undecodable(defect)
             }
             leaveLoop()
-            phase = .over
+            phase = .ended
             isOver.store(true, ordering: .releasing)
             let client = client
-            (self.client, source, decoder, undecoded, rest, loop) = (nil, nil, nil, Data(), Data(), nil)
-            chunk = BodyChunk()
+            (self.client, source, loop) = (nil, nil, nil)
+            response = ResponseState(parser: response.parser)
             client?.didFinish(error)
         }
 
@@ -262,7 +251,6 @@
 
         // MARK: Sending
 
-        /// Nil for a body of unknown length; 0 for a POST, PUT or PATCH without a body.
         var bodyLength: Int64? { request.body.map(\.byteCount) ?? (request.announcesNoBody ? 0 : nil) }
 
         var hasMoreToSend: Bool { bodyLength.map { sentBytes < $0 } ?? (sendsBody && !hasSentAll) }
@@ -283,32 +271,28 @@
             guard let source else { return 0 }
             guard !isSuspended else {
                 (isHeldByOwner, isPaused) = (true, true)
-                return CurlCallbackResult.pause
+                return CURL_READFUNC_PAUSE
             }
             switch source.take(into: buffer) {
-            case .bytes(let count):
+            case .success(let count)?:
                 noteActivity()
                 sentBytes += Int64(count)
                 if count > 0 { client?.didSend(totalBytes: sentBytes) } else { hasSentAll = true }
                 return count
-            case .wait:
+            case nil:
                 isPaused = true
-                return CurlCallbackResult.pause
-            case .failed(let error):
+                return CURL_READFUNC_PAUSE
+            case .failure(let error)?:
                 failure = error
-                return CurlCallbackResult.abort
+                return CURL_READFUNC_ABORT
             }
         }
 
         func rewindBody(to offset: Int64) -> Bool {
             let rewound = offset == 0 ? source?.rewound() : nil
             guard offset == 0, source == nil || rewound != nil else {
-                failure =
-                    isUnprocessed
-                    ? RequestError(
-                        .bodyNotReplayable,
-                        "the server has not processed the request, and its body cannot be sent again")
-                    : repetitionDefect ?? .bodyNotReplayable
+                let unread = "the server has not processed the request, and its body cannot be sent again"
+                failure = isUnprocessed ? .init(.bodyNotReplayable, unread) : repetitionDefect ?? .bodyNotReplayable
                 return false
             }
             (source, sentBytes, hasSentAll) = (rewound, 0, false)
@@ -342,38 +326,31 @@
         }
 
         var repetitionDefect: RequestError? {
-            // A server that refuses streams is overloaded, so the caller's retry policy decides after libcurl's own
-            // limit of 6.
+            // A server that refuses streams is overloaded: after libcurl's own limit of 6, the retry policy decides.
             let isTooOften = timesSent >= 64 || timesRefused >= 6
-            if isUnprocessed {
-                guard isTooOften else { return nil }
-                return RequestError(
-                    .connectionLost,
-                    "the server repeatedly refused the request, or ended the connection before it processed it")
-            }
-            guard isTooOften || parser.lastStatusCode != 417 && !request.isIdempotent else { return nil }
+            let mayBeRepeated = isUnprocessed || response.parser.lastStatusCode == 417 || request.isIdempotent
+            guard isTooOften || !mayBeRepeated else { return nil }
             return RequestError(
                 .connectionLost,
-                "the connection was lost before a response, and the server may have acted on the request already")
+                isUnprocessed
+                    ? "the server repeatedly refused the request, or ended the connection before it processed it"
+                    : "the connection was lost before a response, and the server may have acted on the request already")
         }
 
         var headerLines: [String] {
-            let fields = request.headerFields
+            let (fields, omitted) = (request.headerFields, request.omittedFields)
             var lines: [String] = []
             for field in fields {
-                // The transport writes the framing fields, because it knows the length.
-                if field.isFraming { continue }
+                if field.isFraming { continue }  // libcurl writes these, because it knows the length.
                 let value = field.value.trimmingBlanks
                 lines.append(value.isEmpty ? "\(field.name);" : "\(field.name): \(value)")
             }
-            let omitted = request.omittedFields
             if !fields.contains("Accept-Encoding"), !omitted.contains("accept-encoding") {
                 // A range of a coded body cannot be decoded.
                 let codings = fields.contains("Range") ? "identity" : ContentDecoder.acceptedCodings
                 if !codings.isEmpty { lines.append("Accept-Encoding: " + codings) }
             }
-            // The empty value removes the `Expect` that libcurl would add. Most servers do not need it, and it delays
-            // the body.
+            // Removes the `Expect` that libcurl would add. Most servers do not need it, and it delays the body.
             if sendsBody, !fields.contains("Expect") { lines.append("Expect:") }
             // Without the framing fields, the server would take the body for another request.
             for name in omitted.subtracting(["content-length", "transfer-encoding"]).sorted()
@@ -386,23 +363,23 @@
 
         // MARK: Receiving
 
-        var hasHead: Bool { parser.isComplete }
-        private var isSuspended: Bool { desired.load(ordering: .acquiring).contains(.suspended) }
+        var hasHead: Bool { response.parser.isComplete }
+        private var isSuspended: Bool { desiredState.contains(.suspended) }
         /// Whether nothing may be delivered to the client now.
         private var isHeld: Bool { isHeldByOwner || isHeldByClient || isHeldForATurn }
 
         func receiveHeaderLine(_ line: UnsafeRawBufferPointer) -> Int {
             noteActivity()
-            let wasAtFirstField = parser.isAtFirstField
+            let wasAtFirstField = response.parser.isAtFirstField
             defer {
                 // In verbose mode, libcurl passes the line after a status line to the debug callback before it stores
                 // the line. So `hear(_:_:)` can change a folded line.
-                if parser.isAtFirstField != wasAtFirstField, CurlLibrary.remembersFreedLine {
+                if response.parser.isAtFirstField != wasAtFirstField, CurlLibrary.remembersFreedLine {
                     handle?.setVerbose(isHTTPS || !wasAtFirstField)
                 }
             }
             do throws(CurlHeaderParser.Defect) {
-                guard var head = try parser.take(line) else { return line.count }
+                guard var head = try response.parser.take(line) else { return line.count }
                 head.url = request.url
                 if !head.isInformational, let defect = begin(&head) {
                     // The client does not receive this head, so that a download retains its partial file.
@@ -410,7 +387,7 @@
                     return 0
                 }
                 client?.didReceive(head)
-                if hasHead, let missingBytes, missingBytes > lengthToCheck { checkLength(missingBytes) }
+                if hasHead, let length = response.missingBytes, length > response.lengthToCheck { checkLength(length) }
                 return line.count
             } catch {
                 failure = RequestError(error.isCut ? .connectionLost : .badResponse, error.reason)
@@ -419,9 +396,9 @@
         }
 
         private func begin(_ head: inout ResponseHead) -> RequestError? {
-            missingBytes = head.hasBody(for: request.method) ? head.expectedBytes : 0
+            response.missingBytes = head.hasBody(for: request.method) ? head.expectedBytes : 0
             if sendsBody { noteAnswered() }
-            if parser.framing != .frames {
+            if response.parser.framing != .frames {
                 // Over HTTP/1.1 the server would read the rest of the request's body as the next request. Over HTTP/2
                 // the rest belongs to a stream.
                 if hasMoreToSend { handle?.forbidReuse() }
@@ -429,29 +406,27 @@
                 // this call, the two requests would count as sharing the connection.
                 if isShareable { leaveConnection() }
             }
-            if isHTTPS, parser.framing == .connection, head.hasBody(for: request.method) { handle?.watchEnd() }
+            if isHTTPS, response.parser.framing == .connection, head.hasBody(for: request.method) { handle?.watchEnd() }
             guard head.headerFields.contains("Content-Encoding") else { return nil }
             do {
-                decoder = try ContentDecoder.makeDecoder(codings: try ContentCodings.toUndo(head, of: request))
+                response.decoder = try .makeDecoder(codings: try ContentCodings.toUndo(head, of: request))
             } catch {
                 head.expectedBytes = nil
                 return error as? RequestError ?? RequestError(.badResponse, "\(error)")
             }
             // The length of a coded body does not apply to its decoded bytes.
-            if decoder != nil { head.expectedBytes = nil }
+            if response.decoder != nil { head.expectedBytes = nil }
             return nil
         }
-
-        static let uncheckedLength: Int64 = 65_536
 
         // libcurl could reuse the connection with the rest of the response still on it. So it closes an HTTP/1.1
         // connection after a body that exceeds the client's limit.
         private func checkLength(_ byteCount: Int64) {
             guard let client else { return }
-            lengthToCheck = client.maxBodyBytes ?? .max
-            guard byteCount > lengthToCheck else { return }
-            lengthToCheck = .max
-            if parser.framing != .frames { handle?.forbidReuse() }
+            response.lengthToCheck = client.maxBodyBytes ?? .max
+            guard byteCount > response.lengthToCheck else { return }
+            response.lengthToCheck = .max
+            if response.parser.framing != .frames { handle?.forbidReuse() }
         }
 
         /// A few coded bytes can expand to gigabytes, so decoding stops until the next turn.
@@ -462,16 +437,16 @@
             if isSuspended { isHeldByOwner = true }
             guard !isHeld else {
                 isPaused = true
-                return CurlCallbackResult.pause
+                return CURL_WRITEFUNC_PAUSE
             }
-            missingBytes = missingBytes.map { $0 - Int64(bytes.count) }
+            response.missingBytes = response.missingBytes.map { $0 - Int64(bytes.count) }
             if sendsBody { noteAnswered() }
-            guard let decoder else {
+            guard let decoder = response.decoder else {
                 keep(bytes)
                 return bytes.count
             }
             let used = decode(bytes, with: decoder)
-            if used < bytes.count { undecoded = Data(bytes[used...]) }
+            if used < bytes.count { response.undecoded = Data(bytes[used...]) }
             return failure == nil ? bytes.count : 0
         }
 
@@ -495,38 +470,38 @@
         }
 
         func deliverUndecoded() {
-            if !rest.isEmpty {
-                let bytes = rest
-                rest = Data()
+            if !response.rest.isEmpty {
+                let bytes = response.rest
+                response.rest = Data()
                 bytes.withUnsafeBytes { keep($0) }
                 flush()
                 guard !isHeld else { return }
             }
-            guard let decoder, !undecoded.isEmpty || decoder.hasPendingOutput else { return }
-            let bytes = undecoded
-            undecoded = Data()
+            let bytes = response.undecoded
+            guard let decoder = response.decoder, !bytes.isEmpty || decoder.hasPendingOutput else { return }
+            response.undecoded = Data()
             let used = bytes.withUnsafeBytes { decode($0, with: decoder) }
-            if used < bytes.count { undecoded = Data(bytes.dropFirst(used)) }
+            if used < bytes.count { response.undecoded = Data(bytes.dropFirst(used)) }
             flush()
             if let failure { finish(failure) }
         }
 
         private func keep(_ bytes: UnsafeRawBufferPointer) {
-            keptBytes += Int64(bytes.count)
-            if keptBytes > lengthToCheck { checkLength(keptBytes) }
+            response.keptBytes += Int64(bytes.count)
+            if response.keptBytes > response.lengthToCheck { checkLength(response.keptBytes) }
             var new = bytes[...]
             while !new.isEmpty, !isHeldByClient {
                 // The limit is read once per chunk, because reading it locks, and libcurl passes a sixteenth of a chunk
                 // per call.
-                if chunk.isEmpty { chunkLimit = client?.maxChunkBytes ?? .max }
+                if response.chunk.isEmpty { response.chunkLimit = client?.maxChunkBytes ?? .max }
                 let start = UnsafeRawBufferPointer(rebasing: new)
-                let following = decoder == nil ? missingBytes ?? 0 : 0
-                new = new.dropFirst(chunk.append(start, following: following, atMost: chunkLimit))
-                if chunk.isFull { flush() }
+                let following = response.decoder == nil ? response.missingBytes ?? 0 : 0
+                new = new.dropFirst(response.chunk.append(start, following: following, atMost: response.chunkLimit))
+                if response.chunk.isFull { flush() }
             }
-            if !new.isEmpty { rest.append(contentsOf: new) }
-            keptBytes -= Int64(new.count)
-            if !isListedForFlush, !chunk.isEmpty {
+            if !new.isEmpty { response.rest.append(contentsOf: new) }
+            response.keptBytes -= Int64(new.count)
+            if !isListedForFlush, !response.chunk.isEmpty {
                 isListedForFlush = true
                 loop?.flushLater(self)
             }
@@ -534,8 +509,8 @@
 
         func flush() {
             isListedForFlush = false
-            guard !chunk.isEmpty else { return }
-            guard client?.didReceive(chunk.take()) != true else { return }
+            guard !response.chunk.isEmpty else { return }
+            guard client?.didReceive(response.chunk.take()) != true else { return }
             isHeldByClient = true
             client?.didPause()
         }
@@ -555,7 +530,7 @@
         private func mayOpenConnection() -> Bool {
             // After a 417, libcurl repeats the request without "Expect", and after a downgrade over HTTP/1.1. So this
             // handle may open a connection. Another handle would repeat the request unchanged.
-            guard let loop, parser.lastStatusCode != 417, !place.isDowngraded else { return true }
+            guard let loop, response.parser.lastStatusCode != 417, !place.isDowngraded else { return true }
             guard place.timesSent == 0 else {
                 handle?.isWorn = true
                 failure = repetitionDefect
@@ -579,10 +554,10 @@
             loop.continueLater(loop.sharing[self].arrive(self, on: connection))
         }
 
-        /// The connection still works if another transfer on it was active more recently and has its head.
-        func giveUpConnection() {
+        private func giveUpConnection() {
             guard let loop, let connection = place.connection else { return }
-            let isAlive = loop.active.contains { other in
+            // The connection still works if another transfer on it was active more recently and has its head.
+            let isAlive = loop.active.values.contains { other in
                 other.hasHead && other.place.connection == connection && other.lastActivity > lastActivity
             }
             // Counts each connection once, however many requests have waited on it.
@@ -599,7 +574,8 @@
         /// Handles a log line of libcurl (kind 0), a header line (1), or a handshake message: received (5) or sent (6).
         func hear(_ kind: Int32, _ bytes: UnsafeMutableRawBufferPointer) {
             switch kind {
-            case 1 where CurlLibrary.remembersFreedLine && parser.isAtFirstField && bytes.first?.isBlank == true:
+            case 1 where response.parser.isAtFirstField && bytes.first?.isBlank == true:
+                guard CurlLibrary.remembersFreedLine else { return }
                 // libcurl is about to append this folded line to the freed last line of the handle's previous response.
                 // A colon in place of the blank prevents that. ``CurlHeaderParser`` rejects both forms of the line.
                 bytes[0] = UInt8(ascii: ":")
@@ -645,15 +621,14 @@
             return loop.sharing.isRefused(stream, on: connection)
         }
 
-        /// True only in two cases: libcurl was not allowed to open a connection (``ConnectionPlace/Veto``), or a shared
-        /// connection was lost before the head and the request may be repeated.
+        /// Whether the transfer waits or is sent again, because libcurl was not allowed to open a connection
+        /// (``ConnectionPlace/Veto``), or because a shared connection was lost before the head.
         func goesOn(after code: CURLcode, _ handle: CurlHandle) -> Bool {
             guard let loop, failure == nil else { return false }
             let veto = place.veto
             place.veto = nil
             if veto == .isOpening {
-                // The transfer stays in the loop's list while libcurl does not have its handle, so its timeout
-                // continues.
+                // The transfer stays in the loop's list, so its timeout continues.
                 if loop.takeBack(self, handle) { return true }
             } else if veto == nil {
                 guard code != 0, isShareable, !hasHead, place.stream != nil, isLoss(code) else { return false }
@@ -673,7 +648,7 @@
         // libcurl does not close it.
         var mayBeCut: Bool {
             guard CurlLibrary.acceptsCutStreams, place.isClosed, let connection = place.connection,
-                parser.framing == .frames, hasHead, missingBytes == nil
+                response.parser.framing == .frames, hasHead, response.missingBytes == nil
             else { return false }
             return loop?.sharing.isEnding(connection) == false
         }
@@ -685,8 +660,7 @@
             isUnprocessed ? code != 28 && code != 42 : [16, 55].contains(code)
         }
 
-        /// Returns the time of the next check; nil if the transfer has ended.
-        func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
+        private func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
             guard case .running = phase, let handle else { return nil }
             if isHeld {
                 lastSendingMark = nil
@@ -701,8 +675,7 @@
                 end(0)
                 return nil
             }
-            // Bytes that libcurl has read from the body may still be in its own buffer or in the system's. Draining
-            // these buffers counts as activity.
+            // Bytes of the body may still be in libcurl's buffer or in the system's. Draining these counts as activity.
             if sentBytes > 0, !hasHead {
                 var mark = handle.sendingMark
                 // The queue of a shared connection also has bytes of other requests.
@@ -712,12 +685,11 @@
             }
             let end = lastActivity + request.idleTimeout
             guard end <= now else { return min(end, now + idleCheckInterval) }
-            let what = hasHead ? "of the body" : "of a response"
             // A connection on which the server did not respond is not reused.
             handle.forbidReuse()
             giveUpConnection()
-            finish(
-                RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
+            let what = hasHead ? "of the body" : "of a response"
+            finish(RequestError(.timedOut, "nothing \(what) arrived for \(request.idleTimeout), the idle timeout"))
             return nil
         }
 
@@ -742,13 +714,10 @@
         // A server may respond before it has received the complete request body (RFC 9113, section 8.1), and read no
         // more of the body. libcurl would wait for the server to read on.
 
-        /// Whether the complete response to a request with a body has arrived, by the response's length.
-        var isAnswered: Bool { sendsBody && hasHead && missingBytes == 0 }
+        var isAnswered: Bool { sendsBody && hasHead && response.missingBytes == 0 }
 
-        /// How long sending may stall after the complete response.
         private static let stillTime = Duration.milliseconds(250)
 
-        /// Schedules a check of whether sending still makes progress, once the response is complete.
         func noteAnswered() {
             guard isAnswered else { return }
             lastSendingMark = handle?.sendingMark
@@ -796,7 +765,7 @@
     }
 
     /// Any thread may change the state; when the engine reads it, it sees the result of all earlier changes.
-    struct DesiredTransferState: OptionSet, AtomicRepresentable {
+    struct DesiredTransferState: OptionSet {
         let rawValue: UInt8
 
         static let begun = Self(rawValue: 1)
@@ -810,7 +779,10 @@
     }
 
     extension CurlTransfer: TransferTask {
-        func resume() { engine.look(at: self, adding: [.begun, .resumed], removing: .suspended) }
+        func resume() {
+            _ = changeDesired(removing: .suspended)
+            engine.look(at: self, adding: [.begun, .resumed])
+        }
 
         func suspend() { engine.look(at: self, adding: .suspended) }
 
@@ -819,22 +791,20 @@
         func makeSessionTask() -> URLSessionTask {
             TransferSessionTask(self, for: request) {
                 if self.isOver.load(ordering: .acquiring) { return .completed }
-                let desired = self.desired.load(ordering: .acquiring)
+                let desired = self.desiredState
                 return desired.contains(.cancelled) ? .canceling : desired.contains(.suspended) ? .suspended : .running
             }
         }
 
+        private var desiredState: DesiredTransferState { .init(rawValue: desired.load(ordering: .acquiring)) }
+
         /// Returns the state before, on any thread.
-        func changeDesired(
-            adding new: DesiredTransferState, removing old: DesiredTransferState
-        ) -> DesiredTransferState {
-            var state = desired.load(ordering: .relaxed)
-            while true {
-                let (isDone, found) = desired.compareExchange(
-                    expected: state, desired: state.subtracting(old).union(new), ordering: .acquiringAndReleasing)
-                if isDone { return state }
-                state = found
-            }
+        func changeDesired(adding new: DesiredTransferState) -> DesiredTransferState {
+            .init(rawValue: desired.bitwiseOr(new.rawValue, ordering: .acquiringAndReleasing).oldValue)
+        }
+
+        func changeDesired(removing old: DesiredTransferState) -> DesiredTransferState {
+            .init(rawValue: desired.bitwiseAnd(~old.rawValue, ordering: .acquiringAndReleasing).oldValue)
         }
     }
 

@@ -7,12 +7,10 @@
 
     /// Moves bytes with the system's libcurl, which FoundationNetworking loads anyway.
     ///
-    /// Linux only. <doc:WhatIsAccepted> lists the responses that the transport accepts although they deviate from
-    /// the standards.
+    /// Linux only. <doc:WhatIsAccepted> lists deviations from the standards that it accepts in responses.
     ///
-    /// A server can crash URLSession on Linux, but not this transport. The transport also has what URLSession lacks on
-    /// Linux: timeouts in milliseconds, pausing in place, exact timings, private certificate authorities, pinned keys,
-    /// client certificates and proxies. See ``ConnectionOptions``.
+    /// A server can crash URLSession on Linux, but not this transport. It also has timeouts in milliseconds, pausing in
+    /// place, exact timings, and all ``ConnectionOptions``.
     ///
     /// ```swift
     /// let transport = try CurlTransport(options)
@@ -20,11 +18,9 @@
     ///     configuration: .init(transport: .custom(transport)))
     /// ```
     ///
-    /// The transport decodes bodies coded with gzip, deflate, br or zstd, if the system has the libraries. Truncated or
-    /// damaged data fails with `.badResponse`. So does an unknown coding, unless the request uses
-    /// `keepingUnknownCodings()`, or its `Accept-Encoding` has the coding or `*`. A request for `identity`, as
-    /// downloads send, receives the bytes of any coding unchanged. Interim responses are passed to the client, except
-    /// `101`, which fails with `.badResponse`.
+    /// The transport decodes bodies coded with gzip, deflate, br or zstd, if the system has the libraries. Truncated,
+    /// damaged or trailing data fails with `.badResponse`, and so does an unknown coding (``Response/undecodedCoding``
+    /// says which stay). Interim responses are passed to the client, except `101`, which fails with `.badResponse`.
     ///
     /// ## Concurrency
     /// Use the transport from any thread. Each engine has one thread that moves bytes and never runs the caller's code.
@@ -78,8 +74,9 @@
                         + "with the proxy's address, for example in the environment"
                 )
             }
-            // `hostKey` includes scheme and port. If it is short enough, so is the host, which need not be extracted.
-            let limit = CurlLibrary.maxHostBytes
+            // RFC 1035. Before 8.4.0, libcurl writes a longer name past its buffer when it connects to a SOCKS proxy
+            // (CVE-2023-38545). `hostKey` includes scheme and port; if it is short enough, so is the host.
+            let limit = 255
             if request.hostKey.utf8.count > limit, let host = request.url.host(), host.utf8.count > limit {
                 throw RequestError(
                     .invalidRequest, "nothing was sent: the host name has more than \(limit) bytes")
@@ -117,8 +114,8 @@
 
         deinit { for engine in engines { engine.close() } }
 
-        // Over TLS a connection may carry many requests at once, so one engine serves a host. Without TLS, the first
-        // engine with fewer than 32 tasks serves the request, so that its last connection is reused.
+        // Over TLS a connection may carry many requests at once, so one engine serves a host. Otherwise the first engine
+        // with fewer than 32 tasks does, so that its last connection is reused.
         func engine(for request: PreparedRequest) -> CurlEngine {
             guard engines.count > 1 else { return engines[0] }
             if request.isHTTPS { return engines[Int(request.hostKey.hashValue.magnitude % UInt(engines.count))] }
@@ -203,11 +200,8 @@
 
         // MARK: From any thread
 
-        func look(
-            at transfer: CurlTransfer, adding new: DesiredTransferState, removing old: DesiredTransferState = []
-        ) {
-            let before = transfer.changeDesired(adding: new.union(.queued), removing: old)
-            guard !before.contains(.queued) else { return }
+        func look(at transfer: CurlTransfer, adding new: DesiredTransferState) {
+            guard !transfer.changeDesired(adding: new.union(.queued)).contains(.queued) else { return }
             let (startsThread, wakeup): (Bool, Wakeup?) = inbox.withLock { inbox in
                 inbox.transfers.append(transfer)
                 guard !inbox.isAwake else { return (false, nil) }
@@ -215,12 +209,12 @@
                 if inbox.wakeup == nil { forkCount.store(convoy_fork_count(), ordering: .relaxed) }
                 return (inbox.wakeup == nil, inbox.wakeup)
             }
-            // The signal is sent outside the lock, because the woken thread locks the inbox at once.
+            // Outside the lock, because the woken thread locks the inbox at once.
             wakeup?.signal()
             if startsThread { startThread() }
         }
 
-        /// Whether this process was forked from the process that owns the thread, and therefore has no thread.
+        /// Whether this process was forked from the one that owns the thread.
         var isOfAnotherProcess: Bool {
             let count = forkCount.load(ordering: .relaxed)
             return count != -1 && count != convoy_fork_count()
@@ -262,8 +256,6 @@
             do throws(POSIXError) {
                 loop = try CurlLoop(options)
             } catch {
-                // The error number is passed on. A later check could find descriptors that other code has released
-                // meanwhile.
                 return refuseAll(error.code.rawValue)
             }
             var hasSleptIdle = false
@@ -276,8 +268,6 @@
                 }
                 hasSleptIdle = loop.wait(sleeps: sleeps)
             }
-            // While the process exits, this call does not return. So the loop's cleanup, which uses TLS, never runs
-            // after OpenSSL's exit handler.
             convoy_end_thread()
             withExtendedLifetime(loop) {}
         }
@@ -294,7 +284,6 @@
             }
         }
 
-        /// Fails all waiting transfers, because there is no thread, no multi handle or no descriptor for polling.
         private func refuseAll(_ problem: Int32) {
             let transfers = inbox.withLock { inbox in
                 forkCount.store(-1, ordering: .relaxed)

@@ -17,8 +17,8 @@
                 case isSeen
                 /// Two requests have been on separate connections at the same time.
                 case isNotSeen
-                /// A connection could not be opened. No transfer waits for another's connection until all requests have
-                /// ended, or two of them share a connection.
+                /// A connection could not be opened, so no transfer waits for another's until all requests have ended, or
+                /// two of them share a connection.
                 case isFailing
             }
 
@@ -34,28 +34,25 @@
             fileprivate var isForgettable: Bool { opener == nil && waiting.isEmpty && requestCounts.isEmpty }
 
             mutating func mayBegin(_ transfer: CurlTransfer) -> Bool {
-                guard sharing == .isUnknown, requestCounts.isEmpty else { return true }
-                guard opener == nil else { return false }
-                opener = transfer
-                return true
+                sharing != .isUnknown || !requestCounts.isEmpty || becomesOpener(transfer)
             }
 
             /// Whether a transfer that found no connection with room may open one, rather than wait.
-            mutating func mayOpen(_ transfer: CurlTransfer) -> Bool {
-                guard sharing == .isSeen else { return true }
+            mutating func mayOpen(_ transfer: CurlTransfer) -> Bool { sharing != .isSeen || becomesOpener(transfer) }
+
+            private mutating func becomesOpener(_ transfer: CurlTransfer) -> Bool {
                 guard opener == nil || opener === transfer else { return false }
                 opener = transfer
                 return true
             }
 
-            /// False if no other transfer opens a connection.
             mutating func wait(_ transfer: CurlTransfer) -> Bool {
                 guard opener != nil else { return false }
                 waiting.append(transfer)
                 return true
             }
 
-            /// Returns the waiting transfers that may try again to get a connection.
+            /// Returns the waiting transfers that may try again.
             mutating func arrive(_ transfer: CurlTransfer, on connection: ConnectionKey) -> [CurlTransfer] {
                 requestCounts[connection, default: 0] += 1
                 let isAlone = !requestCounts.values.contains { $0 > 1 }
@@ -91,10 +88,8 @@
         }
 
         private var origins: [String: Origin] = [:]
-        /// For each connection with a GOAWAY: the last stream that the server processes, and whether the end is
-        /// graceful.
+        /// For each connection with a GOAWAY.
         private var lastStreams: [ConnectionKey: (stream: Int, isGraceful: Bool)] = [:]
-        /// The number of origins above which origins without active or waiting requests are removed.
         private var rememberedOrigins = 1_024
 
         subscript(_ transfer: CurlTransfer) -> Origin {

@@ -1,5 +1,4 @@
 #if canImport(CLibcurl)
-    import CLibcurl
     import Foundation
     import Testing
 
@@ -9,22 +8,18 @@
     @Suite struct CurlSocketsTests {
         /// Two connected sockets, the first of which is watched.
         private final class Pair {
-            let multi: OpaquePointer
             let sockets: CurlSockets
             var own: Int32 = -1
             let other: Int32
 
             init(mostEvents: Int = 256) throws {
-                #expect(CurlLibrary.defect == nil)
-                multi = try #require(curl_multi_init())
-                sockets = try CurlSockets(for: multi, mostEvents: mostEvents)
+                sockets = try CurlSockets(mostEvents: mostEvents)
                 var pair: [Int32] = [-1, -1]
                 try #require(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &pair) == 0)
                 (own, other) = (pair[0], pair[1])
             }
 
             deinit {
-                curl_multi_cleanup(multi)
                 if own >= 0 { close(own) }
                 close(other)
             }

@@ -1,7 +1,6 @@
 #ifdef __linux__
-#include "Decoding.h"
+#include "CLibcurl.h"
 #include "Libraries.h"
-#include "Zlib.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -9,6 +8,26 @@
 #include <string.h>
 
 // The parts of zlib, brotli and zstd that Convoy uses, declared by hand. All three have stable binary interfaces.
+
+/// `z_stream` of zlib.h.
+typedef struct {
+    const uint8_t *next_in;
+    unsigned int avail_in;
+    unsigned long total_in;
+    uint8_t *next_out;
+    unsigned int avail_out;
+    unsigned long total_out;
+    const char *msg;
+    void *state;
+    void *(*zalloc)(void *, unsigned int, unsigned int);
+    void (*zfree)(void *, void *);
+    void *opaque;
+    int data_type;
+    unsigned long adler;
+    unsigned long reserved;
+} zlib_stream;
+enum { Z_OK = 0, Z_STREAM_END = 1, Z_MEM_ERROR = -4, Z_BUF_ERROR = -5 };
+enum { Z_FINISH = 4, Z_DEFLATED = 8, Z_DEFAULT_LEVEL = -1, Z_DEFAULT_MEMORY = 8, Z_DEFAULT_STRATEGY = 0 };
 
 /// `ZSTD_inBuffer` and `ZSTD_outBuffer` of zstd.h.
 typedef struct {
@@ -34,6 +53,12 @@ static struct {
     int (*inflate)(zlib_stream *, int flush);
     int (*reset)(zlib_stream *);
     int (*end)(zlib_stream *);
+    int (*deflate_init)(
+        zlib_stream *, int level, int method, int window_bits, int memory_level, int strategy, const char *version,
+        int stream_size);
+    unsigned long (*deflate_bound)(zlib_stream *, unsigned long count);
+    int (*deflate)(zlib_stream *, int flush);
+    int (*deflate_end)(zlib_stream *);
 } zlib;
 
 static struct {
@@ -58,39 +83,36 @@ static struct {
     size_t (*destroy)(void *);
 } zstd;
 
-int convoy_find_function(void *library, const char *name, void *function) {
-    void *address = library == NULL ? NULL : dlsym(library, name);
-    memcpy(function, &address, sizeof address);
-    return address != NULL;
-}
-
-static int find(void *library, const char *name, void *function) {
-    return convoy_find_function(library, name, function);
-}
-
 static void load_libraries(void) {
     void *library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
-    zlib.is_available = find(library, "zlibVersion", &zlib.version) && find(library, "inflateInit2_", &zlib.init)
-        && find(library, "inflate", &zlib.inflate) && find(library, "inflateReset", &zlib.reset)
-        && find(library, "inflateEnd", &zlib.end);
+    zlib.is_available = convoy_find(library, "zlibVersion", &zlib.version)
+        && convoy_find(library, "inflateInit2_", &zlib.init) && convoy_find(library, "inflate", &zlib.inflate)
+        && convoy_find(library, "inflateReset", &zlib.reset) && convoy_find(library, "inflateEnd", &zlib.end)
+        && convoy_find(library, "deflateInit2_", &zlib.deflate_init)
+        && convoy_find(library, "deflateBound", &zlib.deflate_bound) && convoy_find(library, "deflate", &zlib.deflate)
+        && convoy_find(library, "deflateEnd", &zlib.deflate_end);
 
     library = dlopen("libbrotlidec.so.1", RTLD_NOW | RTLD_LOCAL);
-    brotli.is_available = find(library, "BrotliDecoderCreateInstance", &brotli.create)
-        && find(library, "BrotliDecoderDecompressStream", &brotli.decode)
-        && find(library, "BrotliDecoderGetErrorCode", &brotli.error)
-        && find(library, "BrotliDecoderErrorString", &brotli.error_name)
-        && find(library, "BrotliDecoderDestroyInstance", &brotli.destroy);
+    brotli.is_available = convoy_find(library, "BrotliDecoderCreateInstance", &brotli.create)
+        && convoy_find(library, "BrotliDecoderDecompressStream", &brotli.decode)
+        && convoy_find(library, "BrotliDecoderGetErrorCode", &brotli.error)
+        && convoy_find(library, "BrotliDecoderErrorString", &brotli.error_name)
+        && convoy_find(library, "BrotliDecoderDestroyInstance", &brotli.destroy);
 
     library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
-    zstd.is_available = find(library, "ZSTD_createDStream", &zstd.create)
-        && find(library, "ZSTD_initDStream", &zstd.init) && find(library, "ZSTD_DCtx_setParameter", &zstd.set)
-        && find(library, "ZSTD_decompressStream", &zstd.decode) && find(library, "ZSTD_isError", &zstd.is_error)
-        && find(library, "ZSTD_getErrorCode", &zstd.error_code)
-        && find(library, "ZSTD_getErrorName", &zstd.error_name) && find(library, "ZSTD_freeDStream", &zstd.destroy);
+    zstd.is_available = convoy_find(library, "ZSTD_createDStream", &zstd.create)
+        && convoy_find(library, "ZSTD_initDStream", &zstd.init)
+        && convoy_find(library, "ZSTD_DCtx_setParameter", &zstd.set)
+        && convoy_find(library, "ZSTD_decompressStream", &zstd.decode)
+        && convoy_find(library, "ZSTD_isError", &zstd.is_error)
+        && convoy_find(library, "ZSTD_getErrorCode", &zstd.error_code)
+        && convoy_find(library, "ZSTD_getErrorName", &zstd.error_name)
+        && convoy_find(library, "ZSTD_freeDStream", &zstd.destroy);
 }
 
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
 int convoy_decoder_is_available(convoy_coding coding) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, load_libraries);
     switch (coding) {
     case CONVOY_CODING_GZIP:
@@ -136,16 +158,17 @@ static convoy_decoding_status fail(convoy_decoder *decoder, convoy_decoding_stat
     return status;
 }
 
+/// zlib counts in `unsigned int`.
+static unsigned int limited(size_t count) { return count < 1 << 30 ? (unsigned int)count : 1 << 30; }
+
 /// Prepares zlib for a format: 15 is zlib's own, 15 + 16 gzip, -15 raw deflate.
 static int start_zlib(convoy_decoder *decoder, int window_bits) {
     return zlib.init(&decoder->zlib, window_bits, zlib.version(), (int)sizeof decoder->zlib) == Z_OK;
 }
 
 static convoy_decoding_status decode_zlib(convoy_decoder *decoder, decoding_step *step) {
-    const size_t limit = 1 << 30;  // zlib counts in unsigned int
     zlib_stream *stream = &decoder->zlib;
-    unsigned int input_count = (unsigned int)(step->input_count < limit ? step->input_count : limit);
-    unsigned int output_count = (unsigned int)(step->output_count < limit ? step->output_count : limit);
+    unsigned int input_count = limited(step->input_count), output_count = limited(step->output_count);
     stream->next_in = step->input;
     stream->avail_in = input_count;
     stream->next_out = step->output;
@@ -255,14 +278,13 @@ void convoy_decoder_destroy(convoy_decoder *decoder) {
     free(decoder);
 }
 
-convoy_decoding_status convoy_decoder_decode(
-    convoy_decoder *decoder, const uint8_t **input, size_t *input_count, uint8_t *output, size_t output_capacity,
-    size_t *written) {
-    decoding_step step = {*input, *input_count, output, output_capacity};
+convoy_decoding convoy_decoder_decode(
+    convoy_decoder *decoder, const void *input, size_t input_count, void *output, size_t output_capacity) {
+    decoding_step step = {input, input_count, output, output_capacity};
     convoy_decoding_status status = CONVOY_DECODING_OK;
     // The functions below are called only when necessary, because zstd treats repeated calls without input as an
     // error.
-    int has_work = step.input_count > 0 || decoder->has_output;
+    int has_work = input_count > 0 || decoder->has_output;
     while (has_work && status == CONVOY_DECODING_OK) {
         switch (decoder->coding) {
         case CONVOY_CODING_GZIP: status = decode_gzip(decoder, &step); break;
@@ -274,17 +296,42 @@ convoy_decoding_status convoy_decoder_decode(
         has_work = step.input_count > 0 && step.output_count > 0;
     }
     decoder->has_output = status == CONVOY_DECODING_OK && step.output_count == 0 && decoder->place == INSIDE;
-    *input = step.input;
-    *input_count = step.input_count;
-    *written = output_capacity - step.output_count;
-    return status;
+    return (convoy_decoding){
+        status, step.input_count, output_capacity - step.output_count, decoder->has_output,
+        decoder->place == AT_END || decoder->place == IN_PADDING, decoder->reason};
 }
 
-int convoy_decoder_has_output(const convoy_decoder *decoder) { return decoder->has_output; }
-
-int convoy_decoder_is_complete(const convoy_decoder *decoder) {
-    return decoder->place == AT_END || decoder->place == IN_PADDING;
+convoy_encoding_status convoy_gzip(
+    const uint8_t *input, size_t input_count, uint8_t **output, size_t *output_count) {
+    pthread_once(&once, load_libraries);
+    if (!zlib.is_available) return CONVOY_ENCODING_NO_LIBRARY;
+    zlib_stream stream = {0};
+    // 15 + 16 selects gzip, without a name and with the time 0.
+    if (zlib.deflate_init(
+            &stream, Z_DEFAULT_LEVEL, Z_DEFLATED, 15 + 16, Z_DEFAULT_MEMORY, Z_DEFAULT_STRATEGY, zlib.version(),
+            (int)sizeof stream) != Z_OK) return CONVOY_ENCODING_NO_MEMORY;
+    size_t capacity = zlib.deflate_bound(&stream, input_count), count = 0;
+    uint8_t *buffer = malloc(capacity);
+    int result = buffer != NULL ? Z_OK : Z_MEM_ERROR;
+    while (result == Z_OK) {
+        unsigned int taken = limited(input_count), room = limited(capacity - count);
+        stream.next_in = input;
+        stream.avail_in = taken;
+        stream.next_out = buffer + count;
+        stream.avail_out = room;
+        result = zlib.deflate(&stream, taken == input_count ? Z_FINISH : 0);
+        input += taken - stream.avail_in;
+        input_count -= taken - stream.avail_in;
+        count += room - stream.avail_out;
+    }
+    zlib.deflate_end(&stream);
+    if (result != Z_STREAM_END) {
+        free(buffer);
+        return CONVOY_ENCODING_NO_MEMORY;
+    }
+    uint8_t *fitting = realloc(buffer, count);
+    *output = fitting != NULL ? fitting : buffer;
+    *output_count = count;
+    return CONVOY_ENCODING_OK;
 }
-
-const char *convoy_decoder_reason(const convoy_decoder *decoder) { return decoder->reason; }
 #endif
