@@ -257,7 +257,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             let followUp = state.makeFollowUp()
             let isNew = followUp.download == nil
             followUp.download = followUp.download ?? core.destination.makeDownload()
-            return (followUp.download as? Download, isNew)
+            return (followUp.download, isNew)
         }
         download?.discardPart(of: url)
         // An operation that has not begun has no attempt that closes the download.
@@ -606,13 +606,16 @@ extension AnyRequestOperation {
     func send(_ number: Int) {
         // Interceptors are asked first, on the serial executor.
         let now = CompactInstant(context.clock.now)
-        let given: (PreparedRequest, RequestPlan, (any DownloadTarget)?, asksForWhole: Bool)? = withLock { record in
+        let given: (PreparedRequest, RequestPlan, Download?, asksForWhole: Bool)? = withLock { record in
             guard let plan = record.requestPlan, let request = record.followUp?.adapted ?? record.nextRequest,
                 record.claimLaunch(number, pausesInPlace: pausesInPlace)
             else { return nil }
             record.timings.attemptStartedMoment = now
             record.followUp?.adapted = nil
-            guard plan.request.destination.isFile else { return (request, plan, nil, false) }
+            let segment = plan.request.destination.segment
+            guard segment == nil, plan.request.destination.isFile else {
+                return (request, plan, segment?.download, false)
+            }
             let followUp = record.makeFollowUp()
             followUp.download = followUp.download ?? plan.request.destination.makeDownload()
             return (request, plan, followUp.download, followUp.startsOver)
@@ -622,7 +625,8 @@ extension AnyRequestOperation {
         context.cookies?.add(to: &request)
         guard let download else { return transmit(request, number, plan, at: now) }
         // The rest runs on the download's own serial executor, because opening and reading files may be slow.
-        download.begin(request, asksForWhole: asksForWhole) { [request] beginning in
+        let segment = plan.request.destination.segment
+        download.begin(request, asksForWhole: asksForWhole, in: segment) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
                 let transmit: @Sendable () -> Void = {
@@ -654,7 +658,7 @@ extension AnyRequestOperation {
     /// `found` is the result of the lookup in the cache; nil before the lookup.
     private func transmit(
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: CompactInstant,
-        into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil,
+        into download: Download? = nil, continuing point: ResumePoint? = nil,
         through found: (exchange: (any CacheExchange)?, hasSlot: Bool)? = nil
     ) {
         if found == nil, context.cache != nil {
@@ -1282,7 +1286,8 @@ extension AnyRequestOperation {
 
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = context.clock.now
-        let pausesInPlace = self.pausesInPlace && withLock { $0.followUp?.download }?.keepsPart != true
+        let (download, segment) = withLock { ($0.followUp?.download, $0.requestPlan?.request.destination.segment) }
+        let pausesInPlace = self.pausesInPlace && segment == nil && download?.keepsPart != true
         let change = schedule(at: now) {
             $0.setSuspended(isSuspended, self, by: suspensionReason, pausesInPlace: pausesInPlace, now)
         }
@@ -1446,13 +1451,13 @@ extension AnyRequestOperation {
         var isInNoQueue = false
         var cancels: RequestOperation<Data>?
         var transfer: Transfer?
-        var download: (any DownloadTarget)?
+        var download: Download?
         var dispatch: OperationRecord.Dispatch?
     }
 
     /// When `afterwards` is called, another operation may use the partial file.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
-        let download = withLock { state -> (any DownloadTarget)? in
+        let download = withLock { state -> Download? in
             defer { state.followUp?.download = nil }
             return state.followUp?.download
         }

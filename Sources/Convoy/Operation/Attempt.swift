@@ -53,7 +53,7 @@ final class Attempt: TransportClient {
     let started: CompactInstant
     /// A strong reference: the running transfer keeps its operation alive, so the caller need not retain it.
     let operation: AnyRequestOperation
-    let download: (any DownloadTarget)?
+    let download: Download?
     let resumePoint: ResumePoint?
     let isAnswered: Bool
     let receiving = Locked(Receiving())
@@ -62,7 +62,7 @@ final class Attempt: TransportClient {
 
     init(
         number: Int, operation: AnyRequestOperation, plan: RequestPlan, request: PreparedRequest,
-        started: CompactInstant, download: (any DownloadTarget)? = nil,
+        started: CompactInstant, download: Download? = nil,
         continuing resumePoint: ResumePoint? = nil, isAnswered: Bool = false
     ) {
         (self.number, self.operation, self.request, self.started) = (number, operation, request, started)
@@ -199,8 +199,8 @@ extension Attempt {
         let refusal = rules.refusal(of: plain, defaults) ?? rangeRefusal(head)
         guard let download else { return (nil, refusal) }
         let answer = download.judge(
-            head, continuing: resumePoint, asksForRange: request.headerFields.contains("Range"),
-            isRefused: refusal != nil)
+            head, continuing: resumePoint, in: rules.destination.segment,
+            asksForRange: request.headerFields.contains("Range"), isRefused: refusal != nil)
         switch answer {
         case .body, .isWhole, .isUnchanged: return (answer, nil)
         case .refused: return (answer, refusal)
@@ -238,7 +238,7 @@ extension Attempt {
                 for: head, limit: rules.memoryLimit(defaults),
                 queue: operation.withLock { $0.makeFollowUp().streamQueue }, calls: sinkCalls)
         }
-        return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
+        return DownloadSink(download, rules.destination.segment, answer, head, of: request, calls: sinkCalls)
     }
 
     var tooLarge: RequestError {
@@ -515,8 +515,8 @@ extension Attempt {
         // One lost connection says nothing about the range. Another one, in a retry, may be the answer to the range.
         let last = operation.lastRecord
         let isLostAgain =
-            received.head == nil && error?.code == .connectionLost && download is Download
-            && last?.failure == .connectionLost && last?.response == nil
+            received.head == nil && error?.code == .connectionLost && download != nil
+            && rules.destination.segment == nil && last?.failure == .connectionLost && last?.response == nil
         // If the head or the digest does not match the partial file, the next attempt may request the complete file.
         let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed || isLostAgain
         let ending = AttemptEnding(

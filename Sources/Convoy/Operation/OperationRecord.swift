@@ -565,7 +565,7 @@ final class FollowUpState {
 
     var rateLimit: RateLimit?
 
-    var download: (any DownloadTarget)?
+    var download: Download?
     var startsOver = false
     private(set) var hasStartedOver = false
 

@@ -45,8 +45,7 @@ extension Request {
         permissions: UInt16 = 0o666
     ) -> Request<URL> {
         saved(
-            DownloadPlan(
-                target: .file(file), digest: digest, existing: existing, permissions: mode_t(permissions & 0o7777)))
+            DownloadPlan(url: file, digest: digest, existing: existing, permissions: mode_t(permissions & 0o7777)))
     }
 
     /// The same request with the body written to a file in a directory; the output is the file's URL.
@@ -67,7 +66,7 @@ extension Request {
     ) -> Request<URL> {
         saved(
             DownloadPlan(
-                target: .directory(directory), digest: digest, existing: existing,
+                url: directory, isDirectory: true, digest: digest, existing: existing,
                 permissions: mode_t(permissions & 0o7777)))
     }
 

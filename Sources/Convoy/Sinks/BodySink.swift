@@ -54,13 +54,9 @@ enum BodyDestination: Sendable {
         }
     }
 
-    func makeDownload() -> (any DownloadTarget)? {
-        switch self {
-        case .file(let plan): Download(plan)
-        case .segment(let segment): segment
-        case .memory, .nowhere, .stream, .chunks: nil
-        }
-    }
+    var segment: FileSegment? { if case .segment(let segment) = self { segment } else { nil } }
+
+    func makeDownload() -> Download? { if case .file(let plan) = self { Download(plan) } else { nil } }
 
     /// - Parameter queue: a serial queue that all streams of one operation share.
     func makeSink(

@@ -3,7 +3,7 @@ import Foundation
 
 // Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of another
 // version than its record. It is renamed to the target after everything was verified and synchronised.
-final class Download: DownloadTarget, @unchecked Sendable {
+final class Download: @unchecked Sendable {
     // @unchecked: only `executor` uses the mutable state, except `shared`, which has a lock. `DiskSync` may end the
     // download on another executor; until then, nothing runs on `executor`.
 
@@ -27,7 +27,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     let plan: DownloadPlan
     let directory: String
     /// The file's name in `directory`; nil when the response decides the name.
-    private let fileName: String?
+    let fileName: String?
     let executor = DiskExecutor()
     let shared = Locked(Shared())
 
@@ -70,12 +70,11 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     init(_ plan: DownloadPlan, isSegmented: Bool = false) {
         self.plan = plan
-        (directory, fileName) = plan.place
+        (directory, fileName) = (plan.directory.path, plan.fileName)
         self.isSegmented = isSegmented
     }
 
     var keepsPart: Bool { shared.withLock { $0.keepsPart } }
-    private var asksForChange: Bool { shared.withLock { $0.asksForChange } }
     func stop() { shared.withLock { $0.isStopped = true } }
     var isStopped: Bool { shared.withLock { $0.isStopped } }
     var isDiscarded: Bool { shared.withLock { $0.discarded != nil } }
@@ -83,7 +82,21 @@ final class Download: DownloadTarget, @unchecked Sendable {
     /// Makes the end of the download remove its part, also that of an earlier download of this URL.
     func discardPart(of url: URL) { shared.withLock { $0.discarded = url } }
 
-    func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
+    func begin(
+        _ request: PreparedRequest, asksForWhole: Bool, in segment: FileSegment? = nil,
+        _ completion: @escaping Callback<DownloadBeginning>
+    ) {
+        // This code runs before the waiting writes of other downloads, so that the network has work meanwhile.
+        executor.async(isFirst: true) {
+            completion(
+                Result { () throws(RequestError) in
+                    if let segment { return try segment.begin(request) }
+                    return try self.begin(request, asksForWhole: asksForWhole)
+                })
+        }
+    }
+
+    private func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
         guard !isStopped else { throw RequestError(.cancelled, "the download has ended") }
         if part == nil {
             let permissions = try fileName.map { name throws(RequestError) in
@@ -121,18 +134,16 @@ final class Download: DownloadTarget, @unchecked Sendable {
     }
 
     private func existingFile() throws(RequestError) -> URL? {
-        guard case .file(let file) = plan.target, let fileName, plan.existing == .fail || plan.existing == .skip,
-            plan.exists(fileName)
-        else { return nil }
+        guard let fileName, plan.existing == .fail || plan.existing == .skip, plan.exists(fileName) else { return nil }
         sweep(fileName)
         guard plan.existing == .skip else { throw plan.existsAlready(fileName) }
-        guard let wanted = plan.digest else {
-            try plan.checkFile(fileName)
-            return file
+        if let wanted = plan.digest {
+            // A dangling link is not a file.
+            guard stat(plan.url.path, followsLinks: true) != nil else { return nil }
+            return try hasDigest(wanted, plan.url.path) ? plan.url : nil
         }
-        // A dangling link is not a file.
-        guard stat(file.path, followsLinks: true) != nil else { return nil }
-        return try hasDigest(wanted, file.path) ? file : nil
+        try plan.checkFile(fileName)
+        return plan.url
     }
 
     private func openPart(of url: URL, permissions: mode_t) throws(RequestError) {
@@ -142,7 +153,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         for number in 0... {
             (stem, stemNumber) = (number == 0 ? firstStem : FileName.numbered(firstStem, number), number)
             do throws(RequestError) {
-                if plan.existing == .rename, case .file = plan.target, plan.exists(stem) {
+                if plan.existing == .rename, fileName != nil, plan.exists(stem) {
                     sweep(stem)
                     throw .inUse(stem)
                 }
@@ -178,7 +189,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private func lookAtPart() throws(RequestError) {
         guard let part else { return }
         // A record without bytes belongs to another part.
-        guard part.wasThere else { return part.isNew ? resumeFile.removeLeftover() : resumeFile.remove() }
+        guard part.wasThere else { return resumeFile.remove() }
         guard let found = try resumeFile.read(), let first, found.belongs(to: first),
             found.needsDigest != true || plan.digest != nil
         else { return }
@@ -191,21 +202,27 @@ final class Download: DownloadTarget, @unchecked Sendable {
     }
 
     func judge(
-        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
+        _ head: ResponseHead, continuing point: ResumePoint?, in segment: FileSegment?, asksForRange: Bool,
+        isRefused: Bool
     ) -> DownloadAnswer {
         // A 304 is acceptable if Convoy added the condition, not the caller.
+        let asksForChange = segment == nil && shared.withLock { $0.asksForChange }
         let isRefused = isRefused && !(head.statusCode == 304 && asksForChange)
-        return DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+        let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+        return segment?.judge(answer, head) ?? answer
     }
 
-    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
+    func beginBody(
+        _ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest, in segment: FileSegment? = nil
+    ) throws(RequestError) {
+        if let segment { return try segment.beginBody(answer, head) }
         guard let part else { return }
         switch answer {
         case .body(0, let total):
             hasBegunBody = true
             try clear()
             totalBytes = total
-            if case .directory = plan.target, plan.existing == .fail {
+            if fileName == nil, plan.existing == .fail {
                 let name = plan.fileName(head, of: request)
                 if plan.exists(name) { throw plan.existsAlready(name) }
             }
@@ -265,7 +282,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
             key: key, validator: validator, source: validator.source(request.url), totalBytes: totalBytes,
             boot: Boot.name, promised: head.headerFields.representationDigest?.description, coding: head.coding)
         // The name is recorded, because a 416 for a complete part proposes no name.
-        if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
+        if fileName == nil { record.name = plan.fileName(head, of: request) }
         (self.record, origin) = (record, nil)
     }
 
@@ -279,25 +296,16 @@ final class Download: DownloadTarget, @unchecked Sendable {
             underlying: POSIXError(.ENOSPC))
     }
 
-    func write(_ data: Data) throws(RequestError) {
+    func write(_ data: Data, in segment: FileSegment? = nil) throws(RequestError) {
         guard let part else { return }
-        try catchUp(by: Self.catchUpBytes)
-        let isHashed = digest?.byteCount == part.byteCount
-        try part.append(data)
-        if isHashed { digest?.update(data) }
-        try checkWritten()
-    }
-
-    /// If a digest is expected, bytes that the kernel copied are read at the end.
-    func copy(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
-        guard let part else { return 0 }
-        let count = try part.append(source, from: offset)
-        if count > 0 { try checkWritten() }
-        return count
-    }
-
-    func write(_ data: Data, toSegment index: Int) throws(RequestError) {
-        guard let part, received.segments.indices.contains(index) else { return }
+        guard let index = segment?.index else {
+            try catchUp(by: Self.catchUpBytes)
+            let isHashed = digest?.byteCount == part.byteCount
+            try part.append(data)
+            if isHashed { digest?.update(data) }
+            return try checkWritten()
+        }
+        guard received.segments.indices.contains(index) else { return }
         guard received.segments[index].position + Int64(data.count) <= received.segments[index].range.upperBound else {
             throw RequestError(.badResponse, "the server sent more than the announced range")
         }
@@ -307,6 +315,26 @@ final class Download: DownloadTarget, @unchecked Sendable {
         try checkIntact()
         try checkpointIfDue()
         if received.unsavedBytes >= Self.saveBytes { try saveRecord(synchronized: false) }
+    }
+
+    // A cancellation applies between pieces. If a digest is expected, bytes that the kernel copied are read at the end.
+    func write(_ source: FileBytes, in segment: FileSegment? = nil) throws(RequestError) {
+        guard let part else { return }
+        var (offset, isCopied) = (source.range.lowerBound, segment == nil)
+        while offset < source.range.upperBound, !isStopped {
+            if isCopied {
+                let count = try part.append(source, from: offset)
+                if count > 0 { try checkWritten() }
+                (offset, isCopied) = (offset + count, count > 0)
+                continue
+            }
+            let count = Int(min(1 << 20, source.range.upperBound - offset))
+            guard let data = source.read(at: offset, count: count) else {
+                throw RequestError(.connectionLost, "the stored body could not be read completely")
+            }
+            try write(data, in: segment)
+            offset += Int64(data.count)
+        }
     }
 
     private func checkWritten() throws(RequestError) {
@@ -415,7 +443,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         let digest = RunningDigest(wanted.algorithm)
         while !isStopped {
             guard let data = PartFile.read(descriptor, 1 << 20) else { throw .file("could not be read", path, errno) }
-            guard !data.isEmpty else { return try digest.finish(of: path) == wanted }
+            if data.isEmpty { return try digest.finish(of: path) == wanted }
             digest.update(data)
         }
         return false
@@ -426,7 +454,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
         shared.withLock { ($0.progress.download.completedBytes, $0.progress.download.totalBytes) = (count, total) }
     }
 
-    func verify() throws(RequestError) {
+    func verify(_ segment: FileSegment? = nil) throws(RequestError) {
+        if let segment { return try segment.verify() }
         guard let part else { return }
         if isSegmented {
             guard let totalBytes, ranges == [0..<totalBytes] else {
@@ -495,7 +524,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         guard let part else { throw .file("is closed", directory, EBADF) }
         var (name, base, number) = (stem, partStem, stemNumber)
-        if case .directory = plan.target {
+        if fileName == nil {
             let proposed = head.headerFields.proposedFileName == nil ? record?.name : nil
             name = proposed ?? plan.fileName(head, of: request)
             (base, number) = (name, 0)
@@ -504,7 +533,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
         try part.setFinalPermissions(plan.permissions, replacing: plan.replaces ? directory + "/" + name : nil)
         let version = try prepareVersion(head, named: name)
         if plan.replaces { try part.rename(to: directory + "/" + name) }
-        while !plan.replaces, try !give(part, directory + "/" + name) {
+        // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays, and
+        // with a record, a later download would resume the part even after the file was changed.
+        if !plan.replaces { removeRecord() }
+        while !plan.replaces, try !part.renameIfFree(to: directory + "/" + name) {
             if plan.existing == .skip {
                 try plan.checkFile(name)
                 part.remove()
@@ -519,16 +551,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
         return finishCommit(name)
     }
 
-    /// False when a file of that name exists.
-    private func give(_ part: PartFile, _ path: String) throws(RequestError) -> Bool {
-        if let isFree = try part.renameIfFree(to: path) { return isFree }
-        // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays.
-        // With a record, a later download would resume the part even after the file was changed. So the record is
-        // removed first.
-        removeRecord()
-        return try part.linkIfFree(to: path)
-    }
-
     private func removeRecord() {
         if isRecordSaved { resumeFile.remove() }
         isRecordSaved = false
@@ -538,7 +560,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         removeRecord()
         part?.close()
         part = nil
-        if case .file(let file) = plan.target, name == fileName { return file }
+        if name == fileName { return plan.url }
         return plan.directory.appending(path: name, directoryHint: .notDirectory)
     }
 
@@ -621,26 +643,16 @@ final class Download: DownloadTarget, @unchecked Sendable {
         try part.truncate(to: total + 1)
         noteProgress()
         shared.withLock { $0.progress.resumedBytes = $0.progress.download.completedBytes }
-        return received.segments.indices.map { FileSegment(self, index: $0, range: received.segments[$0].range) }
+        return received.segments.enumerated().map { FileSegment(download: self, index: $0, range: $1.range) }
     }
 }
 
-final class FileSegment: DownloadTarget, Sendable {
-    private let download: Download
+struct FileSegment: Sendable {
+    let download: Download
     let index: Int
     let range: Range<Int64>
     /// False for a mirror, whose validators differ.
-    private let isOfVersion: Bool
-
-    fileprivate init(_ download: Download, index: Int, range: Range<Int64>, isOfVersion: Bool = true) {
-        (self.download, self.index, self.range, self.isOfVersion) = (download, index, range, isOfVersion)
-    }
-
-    var withoutVersion: FileSegment { FileSegment(download, index: index, range: range, isOfVersion: false) }
-
-    var executor: DiskExecutor { download.executor }
-    var keepsPart: Bool { true }
-    var isStopped: Bool { download.isStopped }
+    var isOfVersion = true
 
     private var position: Int64? {
         download.received.segments.indices.contains(index) ? download.received.segments[index].position : nil
@@ -649,7 +661,7 @@ final class FileSegment: DownloadTarget, Sendable {
     /// False also after the end of the download.
     var isIncomplete: Bool { position.map { $0 < range.upperBound } == true }
 
-    func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
+    fileprivate func begin(_ request: PreparedRequest) throws(RequestError) -> DownloadBeginning {
         guard let position else { throw RequestError(.cancelled, "the download has ended") }
         guard isIncomplete else { return .isThere(download.plan.directory) }
         var request = request
@@ -664,11 +676,8 @@ final class FileSegment: DownloadTarget, Sendable {
         return .send(request, continuing: point)
     }
 
-    func judge(
-        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
-    ) -> DownloadAnswer {
+    fileprivate func judge(_ answer: DownloadAnswer, _ head: ResponseHead) -> DownloadAnswer {
         func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: false) }
-        let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
         switch answer {
         case .refused: return answer
         case .mismatch(let reason, _): return mismatch(reason)
@@ -684,7 +693,7 @@ final class FileSegment: DownloadTarget, Sendable {
     }
 
     /// Moves the segment's position to the first byte of this body, even if an earlier body has passed it.
-    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
+    fileprivate func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead) throws(RequestError) {
         guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
             throw RequestError(.badResponse, "the response begins after the bytes already received")
         }
@@ -693,14 +702,12 @@ final class FileSegment: DownloadTarget, Sendable {
         download.received.segments[index].position = range.lowerBound + offset
     }
 
-    func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
-
     /// Bytes by which a body that ends early must advance the segment, so that a server cannot cause a request for each
     /// byte.
     private static let leastBytes: Int64 = 64 << 10
 
     /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7); the rest is requested next.
-    func verify() throws(RequestError) {
+    fileprivate func verify() throws(RequestError) {
         guard let position, isIncomplete else { return }
         if let body = download.received.segments[index].body, position == body.end,
             position - body.start >= Self.leastBytes
@@ -710,13 +717,6 @@ final class FileSegment: DownloadTarget, Sendable {
         throw RequestError(
             .connectionLost, "the segment ended after \(position - range.lowerBound) of \(range.count64) bytes")
     }
-
-    func commit(_ head: ResponseHead, of request: PreparedRequest, _ completion: @escaping Callback<URL>) {
-        completion(.success(download.plan.directory))
-    }
-
-    func stop() {}
-    func close(_ completion: @escaping @Sendable () -> Void) { executor.async(completion) }
 }
 
 extension ResponseHead {
@@ -857,32 +857,5 @@ extension RequestError {
     var isOfRange: Bool {
         underlying is UnexpectedRange
             || code == .unacceptableStatus && response.map { DownloadAnswer.refusesRange($0.statusCode) } == true
-    }
-}
-
-final class RunningDigest {
-    let algorithm: FileDigest.Algorithm
-    private(set) var byteCount: Int64 = 0
-    private let hash: BackgroundHash
-
-    init(_ algorithm: FileDigest.Algorithm, by hash: (any FileHash)? = nil) {
-        self.algorithm = algorithm
-        self.hash = BackgroundHash(hash ?? algorithm.function.make())
-    }
-
-    /// Another thread hashes the bytes in batches while the caller continues; see ``BackgroundHash``.
-    func update(_ data: Data) {
-        hash.update(data)
-        byteCount += Int64(data.count)
-    }
-
-    // More bytes may be added afterwards. The path is for the message. Throws when the system's code failed.
-    func finish(of path: String) throws(RequestError) -> FileDigest {
-        do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
-            throw RequestError(
-                .destinationUnwritable,
-                "the \(algorithm.name) digest of the file \(path) could not be computed: the system's libcrypto failed; the received bytes are kept; try again",
-                isRetryable: true)
-        }
     }
 }

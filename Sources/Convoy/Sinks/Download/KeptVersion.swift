@@ -61,7 +61,8 @@ extension Download {
     /// Nil without `.updateIfChanged`, without a saved version, or if the file was changed since or has another digest.
     func findVersion() throws(RequestError) -> KeptVersion? {
         guard plan.existing == .updateIfChanged, let version = try versionFile.read(), version.key == key,
-            plan.mayBeNamed(version.name), let status = stat(directory + "/" + version.name), version.describes(status)
+            fileName.map({ $0 == version.name }) ?? FileName.isSafe(version.name),
+            let status = stat(directory + "/" + version.name), version.describes(status)
         else { return nil }
         guard let wanted = plan.digest else { return version }
         return try hasDigest(wanted, directory + "/" + version.name) ? version : nil
