@@ -47,12 +47,7 @@ enum BodyDestination: Sendable {
     case stream(@Sendable () -> OutputStream)
     case chunks(ChunkBuffer)
 
-    var isFile: Bool {
-        switch self {
-        case .file, .segment: true
-        case .memory, .nowhere, .stream, .chunks: false
-        }
-    }
+    var isFile: Bool { if case .file = self { true } else { segment != nil } }
 
     var segment: FileSegment? { if case .segment(let segment) = self { segment } else { nil } }
 

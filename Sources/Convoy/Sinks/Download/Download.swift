@@ -18,10 +18,6 @@ final class Download: @unchecked Sendable {
 
     /// Fewer bytes than this do not justify a record, a checkpoint or a segment of their own.
     static let smallBytes: Int64 = 1 << 20
-    private static let checkpointBytes: Int64 = 64 << 20
-    private static let checkpointInterval = Duration.seconds(10)
-    /// The number of bytes between two saves of the segments; a killed process loses about that many bytes at most.
-    private static let saveBytes: Int64 = 4 << 20
     static let catchUpBytes: Int64 = 4 << 20
 
     let plan: DownloadPlan
@@ -48,7 +44,6 @@ final class Download: @unchecked Sendable {
     private var isRecordSaved = false
     /// Of the part's first record; every later record of this download keeps it.
     private var notedBytes: Int64?
-    /// Whether the caller's request allows range requests, so that the download can be resumed.
     private(set) var isContinuable = false
     private var isClosed = false
     private var hasBegunBody = false
@@ -287,9 +282,7 @@ final class Download: @unchecked Sendable {
     }
 
     private func checkSpace(_ missing: Int64?) throws(RequestError) {
-        guard let part, let missing, missing > Self.smallBytes, let free = part.freeBytes, free < missing else {
-            return
-        }
+        guard let missing, missing > Self.smallBytes, let free = part?.freeBytes, free < missing else { return }
         throw RequestError(
             .diskFull,
             "\(missing) bytes must be written to \(directory), but only \(free) are free; free some space, or choose another directory",
@@ -312,9 +305,9 @@ final class Download: @unchecked Sendable {
         defer { noteProgress() }
         try part.write(data, at: &received.segments[index].position)
         received.unsavedBytes += Int64(data.count)
-        try checkIntact()
-        try checkpointIfDue()
-        if received.unsavedBytes >= Self.saveBytes { try saveRecord(synchronized: false) }
+        try checkWritten()
+        // A killed process loses about that many bytes at most.
+        if received.unsavedBytes >= 4 << 20 { try saveRecord(synchronized: false) }
     }
 
     // A cancellation applies between pieces. If a digest is expected, bytes that the kernel copied are read at the end.
@@ -357,7 +350,7 @@ final class Download: @unchecked Sendable {
     private func checkpointIfDue() throws(RequestError) {
         let unsyncedBytes = unsyncedBytes
         guard let part, record != nil, unsyncedBytes >= Self.smallBytes,
-            unsyncedBytes >= Self.checkpointBytes || .now - lastCheckpoint >= Self.checkpointInterval
+            unsyncedBytes >= 64 << 20 || .now - lastCheckpoint >= .seconds(10)
         else { return }
         try checkSynced(PartFile.synchronize(part.descriptor))
         (received.synced, lastCheckpoint) = (ranges, .now)
@@ -466,10 +459,10 @@ final class Download: @unchecked Sendable {
             try part.truncate(to: totalBytes)
         }
         let byteCount = part.byteCount
-        if let totalBytes, byteCount < totalBytes {
-            throw RequestError(.connectionLost, "the body ended after \(byteCount) of \(totalBytes) bytes")
-        }
-        if let totalBytes, byteCount > totalBytes {
+        if let totalBytes, byteCount != totalBytes {
+            guard byteCount > totalBytes else {
+                throw RequestError(.connectionLost, "the body ended after \(byteCount) of \(totalBytes) bytes")
+            }
             throw try mismatch("the file has \(byteCount) bytes, but the server announced \(totalBytes)")
         }
         if let wanted = plan.byteCount, byteCount != wanted {
@@ -702,18 +695,12 @@ struct FileSegment: Sendable {
         download.received.segments[index].position = range.lowerBound + offset
     }
 
-    /// Bytes by which a body that ends early must advance the segment, so that a server cannot cause a request for each
-    /// byte.
-    private static let leastBytes: Int64 = 64 << 10
-
-    /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7); the rest is requested next.
+    // A server may send fewer bytes than were requested (RFC 9110, section 15.3.7); the rest is requested next. A body
+    // that ends early must have 64 KiB, so that a server cannot cause a request for each byte.
     fileprivate func verify() throws(RequestError) {
         guard let position, isIncomplete else { return }
-        if let body = download.received.segments[index].body, position == body.end,
-            position - body.start >= Self.leastBytes
-        {
-            return
-        }
+        let body = download.received.segments[index].body
+        if let body, position == body.end, position - body.start >= 64 << 10 { return }
         throw RequestError(
             .connectionLost, "the segment ended after \(position - range.lowerBound) of \(range.count64) bytes")
     }

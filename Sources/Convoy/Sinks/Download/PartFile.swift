@@ -402,11 +402,6 @@ final class DiskSync: ExecutorMember {
         var count = 0
     }
 
-    /// From this number of files on, the file system is synchronised once, instead of each file.
-    private static let groupCount = 4
-    /// The number of waiting files at which a download keeps its slot until its file is synchronised.
-    private static let crowdCount = 128
-
     private static let all = Locked([dev_t: DiskSync]())
 
     static func of(_ device: dev_t) -> DiskSync {
@@ -421,7 +416,7 @@ final class DiskSync: ExecutorMember {
 
     /// Whether so many files wait for a disk that a download must not release its slot before its file is synchronised.
     static var isCrowded: Bool {
-        all.withLock { Array($0.values) }.contains { $0.state.withLock { $0.count >= crowdCount } }
+        all.withLock { Array($0.values) }.contains { $0.state.withLock { $0.count >= 128 } }
     }
 
     func commit(_ file: File) {
@@ -469,7 +464,7 @@ final class DiskSync: ExecutorMember {
         #if canImport(CLibcurl)
             // Synchronises the file system once, then reads each file's error. Synchronising each file would flush
             // the disk's cache once for each file.
-            if files.count >= groupCount, convoy_disk_sync(files[0].descriptor) != 0 {
+            if files.count >= 4, convoy_disk_sync(files[0].descriptor) != 0 {
                 return files.map { convoy_disk_error($0.descriptor) }
             }
         #endif
