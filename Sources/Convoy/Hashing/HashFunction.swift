@@ -14,35 +14,35 @@ enum HashFunction: String, CaseIterable, Sendable {
     /// FIPS 180-4, section 6.7.
     case sha512Truncated256 = "SHA-512/256"
 
-    /// Its ``FileHash/finish()`` fails if the system does not have the function.
-    func make() -> any FileHash {
+    /// Nil if the system does not have the function.
+    func make() -> (any FileHash)? {
         #if canImport(CryptoKit)
             switch self {
             case .md5: CryptoKitHash<Insecure.MD5>()
             case .sha256: CryptoKitHash<SHA256>()
             case .sha512: CryptoKitHash<SHA512>()
-            case .sha512Truncated256: MissingHash()
+            case .sha512Truncated256: nil
             }
         #elseif canImport(CLibcurl)
             switch self {
-            case .md5: LibcryptoHash(CONVOY_DIGEST_MD5) ?? MissingHash()
-            case .sha256: LibcryptoHash(CONVOY_DIGEST_SHA256) ?? MissingHash()
-            case .sha512: LibcryptoHash(CONVOY_DIGEST_SHA512) ?? MissingHash()
-            case .sha512Truncated256: LibcryptoHash(CONVOY_DIGEST_SHA512_256) ?? MissingHash()
+            case .md5: LibcryptoHash(CONVOY_DIGEST_MD5)
+            case .sha256: LibcryptoHash(CONVOY_DIGEST_SHA256)
+            case .sha512: LibcryptoHash(CONVOY_DIGEST_SHA512)
+            case .sha512Truncated256: LibcryptoHash(CONVOY_DIGEST_SHA512_256)
             }
         #else
-            MissingHash()
+            nil
         #endif
     }
 
     func digest(of bytes: some ContiguousBytes) throws(HashFailure) -> [UInt8] {
-        var hash = make()
+        guard var hash = make() else { throw HashFailure() }
         bytes.withUnsafeBytes { hash.update($0) }
         return try hash.finish()
     }
 
     var defect: String? {
-        make() is MissingHash
+        make() == nil
             ? "this system has no \(rawValue): Convoy computes it with CryptoKit, or with libcrypto of OpenSSL; install it"
             : nil
     }
@@ -56,11 +56,6 @@ protocol FileHash {
 
 /// The system's library could not compute a digest: it is missing, memory was exhausted, or an OpenSSL provider failed.
 struct HashFailure: Error {}
-
-private struct MissingHash: FileHash {
-    func update(_ bytes: UnsafeRawBufferPointer) {}
-    func finish() throws(HashFailure) -> [UInt8] { throw HashFailure() }
-}
 
 #if canImport(CryptoKit)
     private struct CryptoKitHash<Function: CryptoKit.HashFunction>: FileHash {

@@ -333,7 +333,13 @@ final class Download: @unchecked Sendable {
     private func checkWritten() throws(RequestError) {
         // A complete part is checked when it is renamed.
         if part?.byteCount != totalBytes { try checkIntact() }
-        try checkpointIfDue()
+        let unsyncedBytes = unsyncedBytes
+        guard let part, record != nil, unsyncedBytes >= Self.smallBytes,
+            unsyncedBytes >= 64 << 20 || .now - lastCheckpoint >= .seconds(10)
+        else { return }
+        try checkSynced(PartFile.synchronize(part.descriptor))
+        (received.synced, lastCheckpoint) = (ranges, .now)
+        try saveRecord(synchronized: true)
     }
 
     /// Discards a part whose length another process has changed, because its bytes are unknown.
@@ -345,16 +351,6 @@ final class Download: @unchecked Sendable {
             .destinationUnwritable,
             "the file \(part.path) was changed by another process while it was written; the received bytes were deleted; try again"
         )
-    }
-
-    private func checkpointIfDue() throws(RequestError) {
-        let unsyncedBytes = unsyncedBytes
-        guard let part, record != nil, unsyncedBytes >= Self.smallBytes,
-            unsyncedBytes >= 64 << 20 || .now - lastCheckpoint >= .seconds(10)
-        else { return }
-        try checkSynced(PartFile.synchronize(part.descriptor))
-        (received.synced, lastCheckpoint) = (ranges, .now)
-        try saveRecord(synchronized: true)
     }
 
     /// A system reports a write error only once, and then treats the bytes in memory as written, so bytes that were not
@@ -474,12 +470,10 @@ final class Download: @unchecked Sendable {
         guard let digest, digest.byteCount == byteCount else {
             throw RequestError(.cancelled, "it was cancelled before its digest was known")
         }
-        let found: FileDigest
-        do throws(RequestError) { found = try digest.finish(of: part.path) } catch {
-            // A digest object that has failed fails again, so it is discarded.
-            self.digest = nil
-            throw error
-        }
+        // A digest object that has failed fails again, so it is then discarded.
+        self.digest = nil
+        let found = try digest.finish(of: part.path)
+        self.digest = digest
         guard found != expected else { return }
         throw try mismatch("the received file has the digest \(found) instead of \(expected); these bytes were deleted")
     }

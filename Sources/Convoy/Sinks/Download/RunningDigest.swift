@@ -18,7 +18,7 @@ final class RunningDigest: @unchecked Sendable {
     private(set) var byteCount: Int64 = 0
     private let ask: @Sendable (@escaping @Sendable () -> Void) -> Void
     private let condition = NSCondition()
-    private var hash: any FileHash
+    private var hash: (any FileHash)?
     private var waiting: [Data] = []
     private var waitingBytes = 0
     private var (isHashing, isAsking) = (false, false)
@@ -57,12 +57,11 @@ final class RunningDigest: @unchecked Sendable {
         while isHashing { condition.wait() }
         hashWaiting()
         condition.unlock()
-        do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
-            throw RequestError(
-                .destinationUnwritable,
-                "the \(algorithm.name) digest of the file \(path) could not be computed: the system's libcrypto failed; the received bytes are kept; try again",
-                isRetryable: true)
-        }
+        if let bytes = try? hash?.finish() { return FileDigest(algorithm, bytes: bytes) }
+        throw RequestError(
+            .destinationUnwritable,
+            "the \(algorithm.name) digest of the file \(path) could not be computed: the system's libcrypto failed; the received bytes are kept; try again",
+            isRetryable: true)
     }
 
     /// Called with the lock, which is released during hashing.
@@ -74,7 +73,7 @@ final class RunningDigest: @unchecked Sendable {
             (waiting, waitingBytes) = ([], 0)
             condition.signal()
             condition.unlock()
-            for piece in pieces { piece.withUnsafeBytes { hash.update($0) } }
+            for piece in pieces { piece.withUnsafeBytes { hash?.update($0) } }
             condition.lock()
         }
         isHashing = false
