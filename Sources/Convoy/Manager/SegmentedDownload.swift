@@ -41,7 +41,6 @@ public final class SegmentedDownload: Sendable {
 
     private let manager: RequestManager
     private let request: Request<Data>
-    private let plan: DownloadPlan
     private let mirrors: [URL]
     private let count: Int
     private let download: Download
@@ -59,7 +58,6 @@ public final class SegmentedDownload: Sendable {
             request.core.policies.inheritedDeadline = min(end, request.core.policies.inheritedDeadline ?? end)
         }
         self.request = request
-        self.plan = plan
         self.mirrors = mirrors
         self.count = min(max(1, count), 64)
         download = Download(plan, isSegmented: true)
@@ -180,8 +178,8 @@ public final class SegmentedDownload: Sendable {
     private var defaults: RequestDefaults { manager.scheduler.context.defaults }
 
     private var defect: String? {
-        if let defect = request.defect ?? plan.defect { return defect }
-        guard mirrors.isEmpty || plan.digest != nil else {
+        if let defect = request.defect ?? download.plan.defect { return defect }
+        guard mirrors.isEmpty || download.plan.digest != nil else {
             return "mirrors require a digest, because they may have another file"
         }
         if request.core.method != .get || request.core.body != nil { return "segments require a GET without a body" }
@@ -271,7 +269,7 @@ extension SegmentedDownload: Producer {
         await close()
         var whole = request
         whole.core = core(at: server, ofPart: false)
-        return try await send(whole.saved(plan)) { [download] operation in
+        return try await send(whole.saved(download.plan)) { [download] operation in
             operation.onProgress { progress in download.shared.withLock { $0.progress = progress } }
             // The caller may have cancelled before the operation was listed.
             if download.isDiscarded { operation.cancel(keepingPart: false) }
