@@ -204,7 +204,7 @@ extension Attempt {
         switch answer {
         case .body, .isWhole, .isUnchanged: return (answer, nil)
         case .refused: return (answer, refusal)
-        case .mismatch(let reason, _):
+        case .mismatch(let reason):
             return (
                 answer, refusal ?? RequestError(.badResponse, reason, response: head, underlying: UnexpectedRange())
             )
@@ -515,14 +515,15 @@ extension Attempt {
         // One lost connection says nothing about the range. Another one, in a retry, may be the answer to the range.
         let last = operation.lastRecord
         let isLostAgain =
-            received.head == nil && error?.code == .connectionLost && download != nil
-            && rules.destination.segment == nil && last?.failure == .connectionLost && last?.response == nil
+            received.head == nil && error?.code == .connectionLost
+            && last?.failure == .connectionLost && last?.response == nil
         // If the head or the digest does not match the partial file, the next attempt may request the complete file.
-        let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed || isLostAgain
+        let isMisfit = received.answer?.isMismatch == true || error?.code == .integrityFailed || isLostAgain
         let ending = AttemptEnding(
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
             metrics: received.metrics, ended: operation.context.clock.now, isAnswer: isAnswer,
-            taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit,
+            taskHasEnded: received.taskHasEnded,
+            canStartOver: resumePoint != nil && rules.destination.segment == nil && isMisfit,
             resumableBytes: received.resumableBytes)
         operation.onExecutor { self.operation.attemptEnded(ending) }
     }

@@ -664,16 +664,14 @@ struct FileSegment: Sendable {
     }
 
     fileprivate func judge(_ answer: DownloadAnswer, _ head: ResponseHead) -> DownloadAnswer {
-        func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: false) }
         switch answer {
-        case .refused: return answer
-        case .mismatch(let reason, _): return mismatch(reason)
-        case .isWhole, .isUnchanged: return mismatch("the server's file ends before the segment")
+        case .refused, .mismatch: return answer
+        case .isWhole, .isUnchanged: return .mismatch("the server's file ends before the segment")
         case .body(0, _) where head.statusCode != 206:
-            return mismatch("the server sent the complete file or another version instead of the requested segment")
+            return .mismatch("the server sent the complete file or another version instead of the requested segment")
         case .body(let offset, _):
             guard let end = head.contentRange?.range?.upperBound, end <= range.upperBound else {
-                return mismatch("the server sent more than the requested segment")
+                return .mismatch("the server sent more than the requested segment")
             }
             return .body(from: offset - range.lowerBound, totalBytes: range.count64)
         }
@@ -723,17 +721,16 @@ enum DownloadAnswer: Hashable, Sendable {
     case isWhole(byteCount: Int64)
     case isUnchanged
     /// The response does not continue the existing bytes, which stay stored.
-    case mismatch(reason: String, canStartOver: Bool)
+    case mismatch(String)
     case refused
 
-    var canStartOver: Bool { if case .mismatch(_, let canStartOver) = self { canStartOver } else { false } }
+    var isMismatch: Bool { if case .mismatch = self { true } else { false } }
 
     /// - Parameters:
     ///   - point: nil for a request for the complete file.
     ///   - asksForRange: whether the caller's request has a `Range` field.
     ///   - isRefused: whether the request does not accept the response's status or content type.
     init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
-        func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: point != nil) }
         switch (head.statusCode, point) {
         case (206, let point?):
             self = isRefused ? .refused : Self.partial(head, continuing: point)
@@ -747,11 +744,11 @@ enum DownloadAnswer: Hashable, Sendable {
             self = .isUnchanged
         case (204, _) where !isRefused, (205, _) where !isRefused:
             // A 204 or 205 has no content, so it must not replace an existing file by an empty one.
-            self = mismatch("the server answered \(head.statusCode), which has no content to save")
+            self = .mismatch("the server answered \(head.statusCode), which has no content to save")
         case (206, nil) where !asksForRange && !isRefused:
-            self = mismatch("the server sent a range (206) although the complete file was requested")
+            self = .mismatch("the server sent a range (206) although the complete file was requested")
         case (let status, .some) where isRefused && Self.refusesRange(status):
-            self = mismatch("the server refused the range")
+            self = .mismatch("the server refused the range")
         default:
             self = isRefused ? .refused : .body(from: 0, totalBytes: head.statusCode == 200 ? head.expectedBytes : nil)
         }
@@ -773,35 +770,34 @@ enum DownloadAnswer: Hashable, Sendable {
     }
 
     private static func partial(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
-        func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: true) }
         // A 206 to `If-Range` may omit the coding (RFC 9110, section 15.3.7).
         if let coding = head.coding, coding != point.coding {
-            return mismatch("the server sent the range in another content coding")
+            return .mismatch("the server sent the range in another content coding")
         }
         let fields = head.headerFields.values(of: "Content-Range")
         guard let field = fields.first, fields.count == 1 else {
-            return mismatch("the server sent a range (206) without a Content-Range")
+            return .mismatch("the server sent a range (206) without a Content-Range")
         }
         guard let content = ContentRange(field), let range = content.range else {
-            return mismatch("the server sent an invalid range (206): \(field.debugDescription)")
+            return .mismatch("the server sent an invalid range (206): \(field.debugDescription)")
         }
         guard range.lowerBound == point.byteCount else {
-            return mismatch(
+            return .mismatch(
                 "the server sent the bytes from \(range.lowerBound) on instead of those from \(point.byteCount)")
         }
         if let total = content.totalBytes, let expected = point.totalBytes, total != expected {
-            return mismatch("the server sent a range of a file of \(total) bytes, but the file had \(expected)")
+            return .mismatch("the server sent a range of a file of \(total) bytes, but the file had \(expected)")
         }
         if let expected = head.expectedBytes, expected != range.count64 {
-            return mismatch("the server announced \(expected) bytes for a range of \(range.count64)")
+            return .mismatch("the server announced \(expected) bytes for a range of \(range.count64)")
         }
         guard point.validator?.matches(head) != false else {
-            return mismatch("the server sent a range of another or an unnamed version")
+            return .mismatch("the server sent a range of another or an unnamed version")
         }
         // A range may be shorter than requested (RFC 9110, section 15.3.7). So without a length the end of the file is
         // unknown.
         guard let total = content.totalBytes ?? point.totalBytes else {
-            return mismatch("the server sent a range of a file of unknown length")
+            return .mismatch("the server sent a range of a file of unknown length")
         }
         return .body(from: point.byteCount, totalBytes: total)
     }
@@ -810,8 +806,7 @@ enum DownloadAnswer: Hashable, Sendable {
         guard let content = head.contentRange, content.range == nil, content.totalBytes == point.byteCount,
             point.totalBytes ?? point.byteCount == point.byteCount, point.validator?.matches(head) != false
         else {
-            return .mismatch(
-                reason: "the server has no bytes after the \(point.byteCount) bytes of the part", canStartOver: true)
+            return .mismatch("the server has no bytes after the \(point.byteCount) bytes of the part")
         }
         return .isWhole(byteCount: point.byteCount)
     }
