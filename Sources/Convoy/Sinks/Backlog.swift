@@ -11,7 +11,6 @@ struct Backlog {
         (self.highWaterBytes, self.limit) = (max(1, min(highWaterBytes, limit / 2)), limit)
     }
 
-    /// Whether the transfer is to pause now.
     @discardableResult
     mutating func add(_ count: Int) -> Bool {
         bytes += Int64(count)

@@ -5,7 +5,6 @@ import Foundation
 struct KeptVersion: SidecarRecord, Hashable {
     static let heading = "convoy-version 1\n"
 
-    /// Identifies the download by a hash of its URL; see `URL.downloadKey`.
     var key: String
     var name: String
     /// The entity tag, strong or weak: the server decides whether a weak tag still matches.

@@ -445,7 +445,6 @@ final class DiskSync: ExecutorMember {
         for (file, result) in zip(files, results) { file.completion(result) }
     }
 
-    /// Synchronises and renames the files, then synchronises their directories.
     static func place(_ files: [File]) -> [Result<URL, RequestError>] {
         let executors = DiskExecutor.executors
         let results = zip(files, executors.blocking { synchronize(files) }).map { file, problem in file.place(problem) }
