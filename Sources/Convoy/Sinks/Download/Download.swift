@@ -45,7 +45,6 @@ final class Download: @unchecked Sendable {
     /// Of the part's first record; every later record of this download keeps it.
     private var notedBytes: Int64?
     private(set) var isContinuable = false
-    private var isClosed = false
     private var hasBegunBody = false
     private var first: URL?
     /// Identifies the part: a hash of the first attempt's URL, regardless of redirects.
@@ -554,33 +553,25 @@ final class Download: @unchecked Sendable {
     /// After `completion`, on the serial executor, another download may use the part.
     func close(_ completion: @escaping @Sendable () -> Void) {
         stop()
+        release(completion)
+    }
+
+    /// The next attempt opens the part again, as another process would.
+    func release(_ completion: @escaping @Sendable () -> Void) {
         executor.async {
             self.letGo()
             completion()
         }
     }
 
-    func release(_ completion: @escaping @Sendable () -> Void) {
-        executor.async {
-            if !self.isClosed {
-                self.letGo()
-                // The next attempt opens the part again, as another process would.
-                (self.isClosed, self.hasBegunBody, self.totalBytes) = (false, false, nil)
-                self.reset()
-            }
-            completion()
-        }
-    }
-
     private func letGo() {
-        guard !isClosed else { return }
-        isClosed = true
         let discarded = shared.withLock { $0.discarded }
         if let discarded, part == nil { try? openPart(of: discarded, permissions: plan.permissions) }
         guard let part else { return }
         defer {
             part.close()
-            self.part = nil
+            (self.part, hasBegunBody, totalBytes) = (nil, false, nil)
+            reset()
         }
         // An existing part that this download has not changed belongs to another download, unless its record says that
         // it belongs to this one.
