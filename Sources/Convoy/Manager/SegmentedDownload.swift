@@ -62,11 +62,7 @@ public final class SegmentedDownload: Sendable {
         self.count = min(max(1, count), 64)
         download = Download(plan, isSegmented: true)
         manager.scheduler.begin(self)
-        let work = Task(priority: .userInitiated) {
-            let result = await self.run()
-            manager.scheduler.end(self)
-            return result
-        }
+        let work = Task(priority: .userInitiated) { await self.run() }
         state.withLock { $0.task = work }
     }
 
@@ -120,6 +116,7 @@ public final class SegmentedDownload: Sendable {
             result = .failure(error.with(request.core.summary))
         }
         await close()
+        manager.scheduler.end(self)
         return result
     }
 

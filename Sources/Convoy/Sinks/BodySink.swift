@@ -43,7 +43,7 @@ enum BodyDestination: Sendable {
     case memory
     case nowhere
     indirect case file(DownloadPlan)
-    case segment(FileSegment)
+    indirect case segment(FileSegment)
     case stream(@Sendable () -> OutputStream)
     case chunks(ChunkBuffer)
 

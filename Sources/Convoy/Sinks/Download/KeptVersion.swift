@@ -83,8 +83,7 @@ extension Download {
                 .badResponse,
                 "the server answered that the file is unchanged (304), but the file \(file.path) does not exist")
         }
-        guard let wanted = plan.digest else { return file }
-        guard try hasDigest(wanted, file.path) else {
+        if let wanted = plan.digest, try !hasDigest(wanted, file.path) {
             throw RequestError(
                 .integrityFailed,
                 "the server answered that the file is unchanged (304), but the digest of \(file.path) is not \(wanted)"
