@@ -32,9 +32,8 @@ final class Download: @unchecked Sendable {
     var versionFile: SidecarFile<KeptVersion> { SidecarFile(path: directory + "/" + PartName(stem).version) }
     /// The version of the existing file, set before anything is sent; nil when the file is fetched unconditionally.
     var version: KeptVersion?
-    /// The name from which the names of the part and its record are made, and its number with `ExistingFile.rename`.
-    private var (stem, stemNumber) = ("", 0)
-    private var partStem: String { fileName ?? String(key.prefix(32)) }
+    /// The name from which the names of the part and its record are made.
+    private var stem = ""
     var record: ResumeRecord? {
         didSet {
             if record == nil { origin = nil }
@@ -143,9 +142,9 @@ final class Download: @unchecked Sendable {
     private func openPart(of url: URL, permissions: mode_t) throws(RequestError) {
         // After a redirect a released part is opened again. The first URL still identifies the part.
         first = first ?? url
-        let firstStem = partStem
+        let firstStem = fileName ?? String(key.prefix(32))
         for number in 0... {
-            (stem, stemNumber) = (number == 0 ? firstStem : FileName.numbered(firstStem, number), number)
+            stem = number == 0 ? firstStem : FileName.numbered(firstStem, number)
             do throws(RequestError) {
                 if plan.existing == .rename, fileName != nil, plan.exists(stem) {
                     sweep(stem)
@@ -509,12 +508,12 @@ final class Download: @unchecked Sendable {
 
     private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         guard let part else { throw .file("is closed", directory, EBADF) }
-        var (name, base, number) = (stem, partStem, stemNumber)
+        var (name, number) = (stem, 0)
         if fileName == nil {
             let proposed = head.headerFields.proposedFileName == nil ? record?.name : nil
             name = proposed ?? plan.fileName(head, of: request)
-            (base, number) = (name, 0)
         }
+        let base = fileName ?? name
         try checkIntact()
         try part.setFinalPermissions(plan.permissions, replacing: plan.replaces ? directory + "/" + name : nil)
         let version = try prepareVersion(head, named: name)

@@ -398,7 +398,7 @@ final class DiskSync: ExecutorMember {
 
     private struct State {
         var waiting: [File] = []
-        var isWorking = false
+        /// Includes the files of the current round.
         var count = 0
     }
 
@@ -423,8 +423,7 @@ final class DiskSync: ExecutorMember {
         let begins = state.withLock { state in
             state.waiting.append(file)
             state.count += 1
-            defer { state.isWorking = true }
-            return !state.isWorking
+            return state.count == 1
         }
         if begins { DiskExecutor.executors.submit(self) }
     }
@@ -437,8 +436,7 @@ final class DiskSync: ExecutorMember {
         let results = Self.place(files)
         let hasMore = state.withLock { state in
             state.count -= files.count
-            state.isWorking = !state.waiting.isEmpty
-            return state.isWorking
+            return state.count > 0
         }
         // The next round is queued before the completions are called, because a completion may block.
         if hasMore { DiskExecutor.executors.submit(self) }
