@@ -51,8 +51,8 @@ private struct Diagram {
         for answer in answers {
             switch answer {
             case .body, .isWhole, .isUnchanged: arrows.insert(.init(from: name(answer), to: "file"))
-            case .mismatch where answer.canStartOver: arrows.insert(.init(from: name(answer), to: "nothing"))
-            case .mismatch, .refused: break
+            case .mismatch: arrows.insert(.init(from: name(answer), to: "nothing"))
+            case .refused: break
             }
         }
         // If a body is interrupted, its bytes stay in the part.

@@ -41,7 +41,6 @@ public final class SegmentedDownload: Sendable {
 
     private let manager: RequestManager
     private let request: Request<Data>
-    private let plan: DownloadPlan
     private let mirrors: [URL]
     private let count: Int
     private let download: Download
@@ -59,16 +58,11 @@ public final class SegmentedDownload: Sendable {
             request.core.policies.inheritedDeadline = min(end, request.core.policies.inheritedDeadline ?? end)
         }
         self.request = request
-        self.plan = plan
         self.mirrors = mirrors
         self.count = min(max(1, count), 64)
         download = Download(plan, isSegmented: true)
         manager.scheduler.begin(self)
-        let work = Task(priority: .userInitiated) {
-            let result = await self.run()
-            manager.scheduler.end(self)
-            return result
-        }
+        let work = Task(priority: .userInitiated) { await self.run() }
         state.withLock { $0.task = work }
     }
 
@@ -122,6 +116,7 @@ public final class SegmentedDownload: Sendable {
             result = .failure(error.with(request.core.summary))
         }
         await close()
+        manager.scheduler.end(self)
         return result
     }
 
@@ -180,8 +175,8 @@ public final class SegmentedDownload: Sendable {
     private var defaults: RequestDefaults { manager.scheduler.defaults }
 
     private var defect: String? {
-        if let defect = request.defect ?? plan.defect { return defect }
-        guard mirrors.isEmpty || plan.digest != nil else {
+        if let defect = request.defect ?? download.plan.defect { return defect }
+        guard mirrors.isEmpty || download.plan.digest != nil else {
             return "mirrors require a digest, because they may have another file"
         }
         if request.core.method != .get || request.core.body != nil { return "segments require a GET without a body" }
@@ -241,7 +236,7 @@ extension RequestManager {
         byteCount: Int64?, existing: ExistingFile
     ) -> SegmentedDownload {
         SegmentedDownload(
-            self, request, DownloadPlan(target: .file(file), digest: digest, byteCount: byteCount, existing: existing),
+            self, request, DownloadPlan(url: file, digest: digest, byteCount: byteCount, existing: existing),
             mirrors: mirrors, count: segments)
     }
 }
@@ -249,8 +244,13 @@ extension RequestManager {
 extension SegmentedDownload: Producer {
     private var servers: [URL?] { [nil] + mirrors }
 
-    private func core(at server: Int) -> RequestCore {
+    private func core(at server: Int, ofPart isPart: Bool) -> RequestCore {
         var core = request.core
+        if isPart {
+            // The limit applies to the complete file, not to a segment.
+            core.policies.bodyLimit = .max
+            core.decodesAtOnce = true
+        }
         guard let url = servers[server] else { return core }
         (core.url, core.query) = (url, [])
         // Secrets are not sent to other origins.
@@ -261,20 +261,12 @@ extension SegmentedDownload: Producer {
         return core
     }
 
-    private func partCore(at server: Int) -> RequestCore {
-        var core = core(at: server)
-        // The limit applies to the complete file, not to a segment.
-        core.policies.bodyLimit = .max
-        core.decodesAtOnce = true
-        return core
-    }
-
     /// Downloads the file with one request, for a server without ranges or with ranges of different versions.
     private func inOnePiece(at server: Int) async throws(RequestError) -> Response<URL> {
         await close()
         var whole = request
-        whole.core = core(at: server)
-        return try await send(whole.saved(plan)) { [download] operation in
+        whole.core = core(at: server, ofPart: false)
+        return try await send(whole.saved(download.plan)) { [download] operation in
             operation.onProgress { progress in download.shared.withLock { $0.progress = progress } }
             // The caller may have cancelled before the operation was listed.
             if download.isDiscarded { operation.cancel(keepingPart: false) }
@@ -287,7 +279,7 @@ extension SegmentedDownload: Producer {
     private func probe(_ conditions: HeaderFields) async throws(RequestError) -> (head: ResponseHead?, server: Int) {
         var first: RequestError?
         for (index, server) in servers.enumerated() {
-            var core = partCore(at: index)
+            var core = core(at: index, ofPart: true)
             core.headerFields["Range"] = "bytes=0-0"
             if server == nil { for field in conditions { core.headerFields[field.name] = field.value } }
             if !core.policies.omittedTransportFields.contains("accept-encoding") {
@@ -330,8 +322,10 @@ extension SegmentedDownload: Producer {
         var last: RequestError?
         for turn in servers.indices {
             let index = (segment.index + turn) % servers.count
-            var core = partCore(at: index)
-            core.destination = .segment(index == known ? segment : segment.withoutVersion)
+            var core = core(at: index, ofPart: true)
+            var target = segment
+            target.isOfVersion = index == known
+            core.destination = .segment(target)
             state.withLock { $0.servers[segment.index] = core.url }
             do throws(RequestError) {
                 repeat {

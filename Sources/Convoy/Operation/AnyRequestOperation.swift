@@ -252,7 +252,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
             let followUp = state.makeFollowUp()
             let isNew = followUp.download == nil
             followUp.download = followUp.download ?? core.destination.makeDownload()
-            return (followUp.download as? Download, isNew)
+            return (followUp.download, isNew)
         }
         download?.discardPart(of: url)
         // An operation that has not begun has no attempt that closes the download.
@@ -610,7 +610,8 @@ extension AnyRequestOperation {
         let (number, plan) = (launch.number, launch.plan)
         guard let download = launch.download else { return transmit(request, number, plan, at: launch.moment) }
         // The rest runs on the download's own serial executor, because opening and reading files may be slow.
-        download.begin(request, asksForWhole: launch.asksForWhole) { [request] beginning in
+        let segment = plan.request.destination.segment
+        download.begin(request, asksForWhole: launch.asksForWhole, in: segment) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
                 let transmit: @Sendable () -> Void = {
@@ -642,7 +643,7 @@ extension AnyRequestOperation {
     /// `found` is the result of the lookup in the cache; nil before the lookup.
     private func transmit(
         _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: CompactInstant,
-        into download: (any DownloadTarget)? = nil, continuing point: ResumePoint? = nil,
+        into download: Download? = nil, continuing point: ResumePoint? = nil,
         through found: (exchange: (any CacheExchange)?, hasSlot: Bool)? = nil
     ) {
         if found == nil, scheduler.cache != nil {
@@ -951,7 +952,8 @@ extension AnyRequestOperation {
 
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = scheduler.clock.now
-        let pausesInPlace = self.pausesInPlace && withLock { $0.followUp?.download }?.keepsPart != true
+        let (download, segment) = withLock { ($0.followUp?.download, $0.requestPlan?.request.destination.segment) }
+        let pausesInPlace = self.pausesInPlace && segment == nil && download?.keepsPart != true
         let change = schedule(at: now) {
             $0.setSuspended(isSuspended, self, by: suspensionReason, pausesInPlace: pausesInPlace, now)
         }
@@ -1144,7 +1146,7 @@ extension AnyRequestOperation {
         var isEnd = false
         var isInNoQueue = false
         var transfer: Transfer?
-        var download: (any DownloadTarget)?
+        var download: Download?
         var dispatch: OperationRecord.Dispatch?
         /// Set if the delivery ends with the handlers of `dispatch`, which wait for nothing.
         var ending: OperationRecord.Ending?
@@ -1152,7 +1154,7 @@ extension AnyRequestOperation {
 
     /// When `afterwards` is called, another operation may use the partial file.
     private func close(_ attempt: Attempt?, _ afterwards: @escaping @Sendable () -> Void) {
-        let download = withLock { state -> (any DownloadTarget)? in
+        let download = withLock { state -> Download? in
             defer { state.followUp?.download = nil }
             return state.followUp?.download
         }

@@ -34,7 +34,7 @@ final class Attempt: TransportClient {
     let started: CompactInstant
     /// A strong reference: the running transfer keeps its operation alive, so the caller need not retain it.
     let operation: AnyRequestOperation
-    let download: (any DownloadTarget)?
+    let download: Download?
     let resumePoint: ResumePoint?
     let isAnswered: Bool
     let receiving = Locked(Receiving())
@@ -43,7 +43,7 @@ final class Attempt: TransportClient {
 
     init(
         number: Int, operation: AnyRequestOperation, plan: RequestPlan, request: PreparedRequest,
-        started: CompactInstant, download: (any DownloadTarget)? = nil,
+        started: CompactInstant, download: Download? = nil,
         continuing resumePoint: ResumePoint? = nil, isAnswered: Bool = false
     ) {
         (self.number, self.operation, self.request, self.started) = (number, operation, request, started)
@@ -182,12 +182,12 @@ extension Attempt {
         let refusal = rules.refusal(of: plain, defaults) ?? rangeRefusal(head)
         guard let download else { return (nil, refusal) }
         let answer = download.judge(
-            head, continuing: resumePoint, asksForRange: request.headerFields.contains("Range"),
-            isRefused: refusal != nil)
+            head, continuing: resumePoint, in: rules.destination.segment,
+            asksForRange: request.headerFields.contains("Range"), isRefused: refusal != nil)
         switch answer {
         case .body, .isWhole, .isUnchanged: return (answer, nil)
         case .refused: return (answer, refusal)
-        case .mismatch(let reason, _):
+        case .mismatch(let reason):
             return (
                 answer, refusal ?? RequestError(.badResponse, reason, response: head, underlying: UnexpectedRange())
             )
@@ -221,7 +221,7 @@ extension Attempt {
                 for: head, limit: rules.memoryLimit(defaults),
                 queue: operation.withLock { $0.makeFollowUp().streamQueue }, calls: sinkCalls)
         }
-        return DownloadSink(download, answer, head, of: request, calls: sinkCalls)
+        return DownloadSink(download, rules.destination.segment, answer, head, of: request, calls: sinkCalls)
     }
 
     var tooLarge: RequestError {
@@ -499,14 +499,15 @@ extension Attempt {
         // One lost connection says nothing about the range. Another one, in a retry, may be the answer to the range.
         let last = operation.lastRecord
         let isLostAgain =
-            received.head == nil && error?.code == .connectionLost && download is Download
+            received.head == nil && error?.code == .connectionLost
             && last?.failure == .connectionLost && last?.response == nil
         // If the head or the digest does not match the partial file, the next attempt may request the complete file.
-        let isMisfit = received.answer?.canStartOver == true || error?.code == .integrityFailed || isLostAgain
+        let isMisfit = received.answer?.isMismatch == true || error?.code == .integrityFailed || isLostAgain
         let ending = AttemptEnding(
             attempt: self, head: received.head, error: error?.with(operation.request?.summary),
             metrics: received.metrics, ended: operation.scheduler.clock.now, isAnswer: isAnswer,
-            taskHasEnded: received.taskHasEnded, canStartOver: resumePoint != nil && isMisfit,
+            taskHasEnded: received.taskHasEnded,
+            canStartOver: resumePoint != nil && rules.destination.segment == nil && isMisfit,
             resumableBytes: received.resumableBytes)
         operation.onExecutor { self.operation.attemptEnded(ending) }
     }

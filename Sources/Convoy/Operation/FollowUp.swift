@@ -208,7 +208,7 @@ final class FollowUpState {
 
     var rateLimit: RateLimit?
 
-    var download: (any DownloadTarget)?
+    var download: Download?
     var startsOver = false
 
     func share(_ answer: Response<Data>) { (sharedAnswer, isShared) = (answer, true) }

@@ -271,7 +271,7 @@ extension OperationRecord {
         let request: PreparedRequest
         let plan: RequestPlan
         let moment: CompactInstant
-        var download: (any DownloadTarget)?
+        var download: Download?
         var asksForWhole = false
     }
 
@@ -287,7 +287,9 @@ extension OperationRecord {
         timings.attemptStartedMoment = now
         followUp?.adapted = nil
         var launch = Launch(number: number, request: request, plan: requestPlan, moment: now)
-        if requestPlan.request.destination.isFile {
+        if let segment = requestPlan.request.destination.segment {
+            launch.download = segment.download
+        } else if requestPlan.request.destination.isFile {
             let followUp = makeFollowUp()
             followUp.download = followUp.download ?? requestPlan.request.destination.makeDownload()
             (launch.download, launch.asksForWhole) = (followUp.download, followUp.startsOver)

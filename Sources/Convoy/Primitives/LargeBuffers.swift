@@ -6,23 +6,19 @@
     // copying the bytes of a body. So some unused buffers are kept.
     enum LargeBuffers {
         static let byteCount = 256 << 10
-        private static let limit = 16
-        private static let kept = Locked<[Buffer]>([])
-
-        private struct Buffer: @unchecked Sendable {
-            // @unchecked: a pointer is not Sendable, but no other code uses a stored buffer.
-            let address: UnsafeMutableRawPointer
-        }
+        /// Addresses, because a pointer is not Sendable.
+        private static let kept = Locked<[UInt]>([])
 
         static func take() -> UnsafeMutableRawPointer {
-            kept.withLock { $0.popLast() }?.address ?? .allocate(byteCount: byteCount, alignment: 16)
+            let kept = kept.withLock { $0.popLast() }
+            return UnsafeMutableRawPointer(bitPattern: kept ?? 0) ?? .allocate(byteCount: byteCount, alignment: 16)
         }
 
         static func giveBack(_ buffer: UnsafeMutableRawPointer) {
-            let unused = Buffer(address: buffer)
+            let address = UInt(bitPattern: buffer)
             let isKept = kept.withLock { kept in
-                guard kept.count < limit else { return false }
-                kept.append(unused)
+                guard kept.count < 16 else { return false }
+                kept.append(address)
                 return true
             }
             if !isKept { buffer.deallocate() }

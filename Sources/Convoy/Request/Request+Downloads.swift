@@ -44,9 +44,7 @@ extension Request {
         to file: URL, verifying digest: FileDigest? = nil, existing: ExistingFile = .overwrite,
         permissions: UInt16 = 0o666
     ) -> Request<URL> {
-        saved(
-            DownloadPlan(
-                target: .file(file), digest: digest, existing: existing, permissions: mode_t(permissions & 0o7777)))
+        saved(DownloadPlan(url: file, digest: digest, existing: existing, permissions: mode_t(permissions & 0o7777)))
     }
 
     /// The same request with the body written to a file in a directory; the output is the file's URL.
@@ -67,7 +65,7 @@ extension Request {
     ) -> Request<URL> {
         saved(
             DownloadPlan(
-                target: .directory(directory), digest: digest, existing: existing,
+                url: directory, isDirectory: true, digest: digest, existing: existing,
                 permissions: mode_t(permissions & 0o7777)))
     }
 

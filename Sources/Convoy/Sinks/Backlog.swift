@@ -5,13 +5,12 @@ struct Backlog {
     /// Whether the transfer is to pause: `highWaterBytes` bytes were unread, and more than half of them still are.
     private(set) var isPaused = false
     private let highWaterBytes: Int64
+    private let limit: Int64
 
-    init(highWaterBytes: Int64) { self.highWaterBytes = max(1, highWaterBytes) }
+    init(highWaterBytes: Int64 = 1 << 20, limit: Int64 = .max) {
+        (self.highWaterBytes, self.limit) = (max(1, min(highWaterBytes, limit / 2)), limit)
+    }
 
-    /// The transport may already have read these bytes from the connection when it pauses.
-    static let slackBytes: Int64 = 1 << 20
-
-    /// Whether the transfer is to pause now.
     @discardableResult
     mutating func add(_ count: Int) -> Bool {
         bytes += Int64(count)
@@ -25,6 +24,12 @@ struct Backlog {
         guard isPaused, bytes <= highWaterBytes / 2 else { return false }
         isPaused = false
         return true
+    }
+
+    /// A transport that can pause may already have read 1 MiB from the connection when it pauses.
+    func checkLimit(_ words: (owner: String, state: String), canPause: Bool) throws(RequestError) {
+        guard bytes - (canPause ? 1 << 20 : 0) > limit else { return }
+        throw .tooLarge("\(words.owner) has \(bytes) \(words.state) bytes", limit: limit)
     }
 }
 

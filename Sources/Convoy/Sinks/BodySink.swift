@@ -43,24 +43,15 @@ enum BodyDestination: Sendable {
     case memory
     case nowhere
     indirect case file(DownloadPlan)
-    case segment(FileSegment)
+    indirect case segment(FileSegment)
     case stream(@Sendable () -> OutputStream)
     case chunks(ChunkBuffer)
 
-    var isFile: Bool {
-        switch self {
-        case .file, .segment: true
-        case .memory, .nowhere, .stream, .chunks: false
-        }
-    }
+    var isFile: Bool { if case .file = self { true } else { segment != nil } }
 
-    func makeDownload() -> (any DownloadTarget)? {
-        switch self {
-        case .file(let plan): Download(plan)
-        case .segment(let segment): segment
-        case .memory, .nowhere, .stream, .chunks: nil
-        }
-    }
+    var segment: FileSegment? { if case .segment(let segment) = self { segment } else { nil } }
+
+    func makeDownload() -> Download? { if case .file(let plan) = self { Download(plan) } else { nil } }
 
     /// - Parameter queue: a serial queue that all streams of one operation share.
     func makeSink(

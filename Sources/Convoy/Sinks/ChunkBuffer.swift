@@ -4,16 +4,12 @@ import Foundation
 final class ChunkBuffer: BodySink {
     private struct State {
         var chunks: [Data] = []
-        var backlog = Backlog(highWaterBytes: ChunkBuffer.highWaterBytes)
-        var limit = Int64.max
+        var backlog = Backlog()
         var hasDelivered = false
         var end: RequestError??
         var continuation: CheckedContinuation<Result<Data?, RequestError>, Never>?
         var calls: SinkCalls?
     }
-
-    /// The transport pauses at this number of bytes, or at half of the request's limit.
-    private static let highWaterBytes: Int64 = 1 << 20
 
     private let state = Locked(State())
 
@@ -24,8 +20,7 @@ final class ChunkBuffer: BodySink {
     /// A body that starts over after bytes were read is an error.
     func begin(limit: Int64, calls: SinkCalls) throws(RequestError) {
         let (hasDelivered, old) = state.withLock { state in
-            (state.chunks, state.limit) = ([], limit)
-            state.backlog = Backlog(highWaterBytes: min(Self.highWaterBytes, limit / 2))
+            (state.chunks, state.backlog) = ([], Backlog(limit: limit))
             defer { state.calls = calls }
             return (state.hasDelivered, state.calls)
         }
@@ -37,11 +32,11 @@ final class ChunkBuffer: BodySink {
 
     func write(_ data: Data) throws(RequestError) {
         guard !data.isEmpty else { return }
-        let (continuation, waiting, limit) = state.withLock {
-            state -> (CheckedContinuation<Result<Data?, RequestError>, Never>?, Int64, Int64) in
+        let (continuation, backlog, canPause) = state.withLock { state in
+            let canPause = state.calls?.canPause == true
             if let continuation = state.continuation {
                 (state.continuation, state.hasDelivered) = (nil, true)
-                return (continuation, 0, state.limit)
+                return (Optional(continuation), state.backlog, canPause)
             }
             if let last = state.chunks.indices.last, state.chunks[last].count + data.count <= 16_384 {
                 state.chunks[last].append(data)
@@ -49,11 +44,10 @@ final class ChunkBuffer: BodySink {
                 state.chunks.append(data)
             }
             state.backlog.add(data.count)
-            let slack = state.calls?.canPause == true ? Backlog.slackBytes : 0
-            return (nil, state.backlog.bytes - slack, state.limit)
+            return (nil, state.backlog, canPause)
         }
         continuation?.resume(returning: .success(data))
-        if waiting > limit { throw .tooLarge("the reader has \(waiting) unread bytes", limit: limit) }
+        try backlog.checkLimit(("the reader", "unread"), canPause: canPause)
     }
 
     func finish(_ completion: Callback<ReceivedBody>) { completion(.success(ReceivedBody())) }

@@ -14,12 +14,11 @@ final class StreamSink: BodySink, @unchecked Sendable {
     private var stream: OutputStream?
     private var failure: RequestError?
     private let state: Locked<State>
-    private let limit: Int64
     private let calls: SinkCalls
 
     init(_ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64, queue: DispatchQueue, calls: SinkCalls) {
-        state = Locked(State(backlog: Backlog(highWaterBytes: min(1 << 20, limit / 2))))
-        (self.limit, self.queue, self.calls) = (limit, queue, calls)
+        state = Locked(State(backlog: Backlog(limit: limit)))
+        (self.queue, self.calls) = (queue, calls)
         queue.async {
             let stream = makeStream()
             // Foundation traps on some calls of a closed stream.
@@ -37,14 +36,11 @@ final class StreamSink: BodySink, @unchecked Sendable {
     var isPaused: Bool { state.withLock { $0.backlog.isPaused } }
 
     func write(_ data: Data) throws(RequestError) {
-        let waiting = state.withLock { state in
+        let backlog = state.withLock { state in
             state.backlog.add(data.count)
-            return state.backlog.bytes
+            return state.backlog
         }
-        let slack = calls.canPause ? Backlog.slackBytes : 0
-        guard waiting - slack <= limit else {
-            throw .tooLarge("the stream has \(waiting) unwritten bytes", limit: limit)
-        }
+        try backlog.checkLimit(("the stream", "unwritten"), canPause: calls.canPause)
         queue.async { self.writeAll(data) }
     }
 

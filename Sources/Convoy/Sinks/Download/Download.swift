@@ -3,7 +3,7 @@ import Foundation
 
 // Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of another
 // version than its record. It is renamed to the target after everything was verified and synchronised.
-final class Download: DownloadTarget, @unchecked Sendable {
+final class Download: @unchecked Sendable {
     // @unchecked: only `executor` uses the mutable state, except `shared`, which has a lock. `DiskSync` may end the
     // download on another executor; until then, nothing runs on `executor`.
 
@@ -18,16 +18,12 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     /// Fewer bytes than this do not justify a record, a checkpoint or a segment of their own.
     static let smallBytes: Int64 = 1 << 20
-    private static let checkpointBytes: Int64 = 64 << 20
-    private static let checkpointInterval = Duration.seconds(10)
-    /// The number of bytes between two saves of the segments; a killed process loses about that many bytes at most.
-    private static let saveBytes: Int64 = 4 << 20
     static let catchUpBytes: Int64 = 4 << 20
 
     let plan: DownloadPlan
     let directory: String
     /// The file's name in `directory`; nil when the response decides the name.
-    private let fileName: String?
+    let fileName: String?
     let executor = DiskExecutor()
     let shared = Locked(Shared())
 
@@ -36,9 +32,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
     var versionFile: SidecarFile<KeptVersion> { SidecarFile(path: directory + "/" + PartName(stem).version) }
     /// The version of the existing file, set before anything is sent; nil when the file is fetched unconditionally.
     var version: KeptVersion?
-    /// The name from which the names of the part and its record are made, and its number with `ExistingFile.rename`.
-    private var (stem, stemNumber) = ("", 0)
-    private var partStem: String { fileName ?? String(key.prefix(32)) }
+    /// The name from which the names of the part and its record are made.
+    private var stem = ""
     var record: ResumeRecord? {
         didSet {
             if record == nil { origin = nil }
@@ -48,9 +43,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private var isRecordSaved = false
     /// Of the part's first record; every later record of this download keeps it.
     private var notedBytes: Int64?
-    /// Whether the caller's request allows range requests, so that the download can be resumed.
     private(set) var isContinuable = false
-    private var isClosed = false
     private var hasBegunBody = false
     private var first: URL?
     /// Identifies the part: a hash of the first attempt's URL, regardless of redirects.
@@ -70,12 +63,11 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     init(_ plan: DownloadPlan, isSegmented: Bool = false) {
         self.plan = plan
-        (directory, fileName) = plan.place
+        (directory, fileName) = (plan.directory.path, plan.fileName)
         self.isSegmented = isSegmented
     }
 
     var keepsPart: Bool { shared.withLock { $0.keepsPart } }
-    private var asksForChange: Bool { shared.withLock { $0.asksForChange } }
     func stop() { shared.withLock { $0.isStopped = true } }
     var isStopped: Bool { shared.withLock { $0.isStopped } }
     var isDiscarded: Bool { shared.withLock { $0.discarded != nil } }
@@ -83,7 +75,21 @@ final class Download: DownloadTarget, @unchecked Sendable {
     /// Makes the end of the download remove its part, also that of an earlier download of this URL.
     func discardPart(of url: URL) { shared.withLock { $0.discarded = url } }
 
-    func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
+    func begin(
+        _ request: PreparedRequest, asksForWhole: Bool, in segment: FileSegment? = nil,
+        _ completion: @escaping Callback<DownloadBeginning>
+    ) {
+        // This code runs before the waiting writes of other downloads, so that the network has work meanwhile.
+        executor.async(isFirst: true) {
+            completion(
+                Result { () throws(RequestError) in
+                    if let segment { return try segment.begin(request) }
+                    return try self.begin(request, asksForWhole: asksForWhole)
+                })
+        }
+    }
+
+    private func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
         guard !isStopped else { throw RequestError(.cancelled, "the download has ended") }
         if part == nil {
             let permissions = try fileName.map { name throws(RequestError) in
@@ -121,28 +127,26 @@ final class Download: DownloadTarget, @unchecked Sendable {
     }
 
     private func existingFile() throws(RequestError) -> URL? {
-        guard case .file(let file) = plan.target, let fileName, plan.existing == .fail || plan.existing == .skip,
-            plan.exists(fileName)
-        else { return nil }
+        guard let fileName, plan.existing == .fail || plan.existing == .skip, plan.exists(fileName) else { return nil }
         sweep(fileName)
         guard plan.existing == .skip else { throw plan.existsAlready(fileName) }
-        guard let wanted = plan.digest else {
-            try plan.checkFile(fileName)
-            return file
+        if let wanted = plan.digest {
+            // A dangling link is not a file.
+            guard stat(plan.url.path, followsLinks: true) != nil else { return nil }
+            return try hasDigest(wanted, plan.url.path) ? plan.url : nil
         }
-        // A dangling link is not a file.
-        guard stat(file.path, followsLinks: true) != nil else { return nil }
-        return try hasDigest(wanted, file.path) ? file : nil
+        try plan.checkFile(fileName)
+        return plan.url
     }
 
     private func openPart(of url: URL, permissions: mode_t) throws(RequestError) {
         // After a redirect a released part is opened again. The first URL still identifies the part.
         first = first ?? url
-        let firstStem = partStem
+        let firstStem = fileName ?? String(key.prefix(32))
         for number in 0... {
-            (stem, stemNumber) = (number == 0 ? firstStem : FileName.numbered(firstStem, number), number)
+            stem = number == 0 ? firstStem : FileName.numbered(firstStem, number)
             do throws(RequestError) {
-                if plan.existing == .rename, case .file = plan.target, plan.exists(stem) {
+                if plan.existing == .rename, fileName != nil, plan.exists(stem) {
                     sweep(stem)
                     throw .inUse(stem)
                 }
@@ -178,7 +182,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
     private func lookAtPart() throws(RequestError) {
         guard let part else { return }
         // A record without bytes belongs to another part.
-        guard part.wasThere else { return part.isNew ? resumeFile.removeLeftover() : resumeFile.remove() }
+        guard part.wasThere else { return resumeFile.remove() }
         guard let found = try resumeFile.read(), let first, found.belongs(to: first),
             found.needsDigest != true || plan.digest != nil
         else { return }
@@ -191,21 +195,27 @@ final class Download: DownloadTarget, @unchecked Sendable {
     }
 
     func judge(
-        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
+        _ head: ResponseHead, continuing point: ResumePoint?, in segment: FileSegment?, asksForRange: Bool,
+        isRefused: Bool
     ) -> DownloadAnswer {
         // A 304 is acceptable if Convoy added the condition, not the caller.
+        let asksForChange = segment == nil && shared.withLock { $0.asksForChange }
         let isRefused = isRefused && !(head.statusCode == 304 && asksForChange)
-        return DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+        let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+        return segment?.judge(answer, head) ?? answer
     }
 
-    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
+    func beginBody(
+        _ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest, in segment: FileSegment? = nil
+    ) throws(RequestError) {
+        if let segment { return try segment.beginBody(answer, head) }
         guard let part else { return }
         switch answer {
         case .body(0, let total):
             hasBegunBody = true
             try clear()
             totalBytes = total
-            if case .directory = plan.target, plan.existing == .fail {
+            if fileName == nil, plan.existing == .fail {
                 let name = plan.fileName(head, of: request)
                 if plan.exists(name) { throw plan.existsAlready(name) }
             }
@@ -265,54 +275,69 @@ final class Download: DownloadTarget, @unchecked Sendable {
             key: key, validator: validator, source: validator.source(request.url), totalBytes: totalBytes,
             boot: Boot.name, promised: head.headerFields.representationDigest?.description, coding: head.coding)
         // The name is recorded, because a 416 for a complete part proposes no name.
-        if case .directory = plan.target { record.name = plan.fileName(head, of: request) }
+        if fileName == nil { record.name = plan.fileName(head, of: request) }
         (self.record, origin) = (record, nil)
     }
 
     private func checkSpace(_ missing: Int64?) throws(RequestError) {
-        guard let part, let missing, missing > Self.smallBytes, let free = part.freeBytes, free < missing else {
-            return
-        }
+        guard let missing, missing > Self.smallBytes, let free = part?.freeBytes, free < missing else { return }
         throw RequestError(
             .diskFull,
             "\(missing) bytes must be written to \(directory), but only \(free) are free; free some space, or choose another directory",
             underlying: POSIXError(.ENOSPC))
     }
 
-    func write(_ data: Data) throws(RequestError) {
+    func write(_ data: Data, in segment: FileSegment? = nil) throws(RequestError) {
         guard let part else { return }
-        try catchUp(by: Self.catchUpBytes)
-        let isHashed = digest?.byteCount == part.byteCount
-        try part.append(data)
-        if isHashed { digest?.update(data) }
-        try checkWritten()
-    }
-
-    /// If a digest is expected, bytes that the kernel copied are read at the end.
-    func copy(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
-        guard let part else { return 0 }
-        let count = try part.append(source, from: offset)
-        if count > 0 { try checkWritten() }
-        return count
-    }
-
-    func write(_ data: Data, toSegment index: Int) throws(RequestError) {
-        guard let part, received.segments.indices.contains(index) else { return }
+        guard let index = segment?.index else {
+            try catchUp(by: Self.catchUpBytes)
+            let isHashed = digest?.byteCount == part.byteCount
+            try part.append(data)
+            if isHashed { digest?.update(data) }
+            return try checkWritten()
+        }
+        guard received.segments.indices.contains(index) else { return }
         guard received.segments[index].position + Int64(data.count) <= received.segments[index].range.upperBound else {
             throw RequestError(.badResponse, "the server sent more than the announced range")
         }
         defer { noteProgress() }
         try part.write(data, at: &received.segments[index].position)
         received.unsavedBytes += Int64(data.count)
-        try checkIntact()
-        try checkpointIfDue()
-        if received.unsavedBytes >= Self.saveBytes { try saveRecord(synchronized: false) }
+        try checkWritten()
+        // A killed process loses about that many bytes at most.
+        if received.unsavedBytes >= 4 << 20 { try saveRecord(synchronized: false) }
+    }
+
+    // A cancellation applies between pieces. If a digest is expected, bytes that the kernel copied are read at the end.
+    func write(_ source: FileBytes, in segment: FileSegment? = nil) throws(RequestError) {
+        guard let part else { return }
+        var (offset, isCopied) = (source.range.lowerBound, segment == nil)
+        while offset < source.range.upperBound, !isStopped {
+            if isCopied {
+                let count = try part.append(source, from: offset)
+                if count > 0 { try checkWritten() }
+                (offset, isCopied) = (offset + count, count > 0)
+                continue
+            }
+            let count = Int(min(1 << 20, source.range.upperBound - offset))
+            guard let data = source.read(at: offset, count: count) else {
+                throw RequestError(.connectionLost, "the stored body could not be read completely")
+            }
+            try write(data, in: segment)
+            offset += Int64(data.count)
+        }
     }
 
     private func checkWritten() throws(RequestError) {
         // A complete part is checked when it is renamed.
         if part?.byteCount != totalBytes { try checkIntact() }
-        try checkpointIfDue()
+        let unsyncedBytes = unsyncedBytes
+        guard let part, record != nil, unsyncedBytes >= Self.smallBytes,
+            unsyncedBytes >= 64 << 20 || .now - lastCheckpoint >= .seconds(10)
+        else { return }
+        try checkSynced(PartFile.synchronize(part.descriptor))
+        (received.synced, lastCheckpoint) = (ranges, .now)
+        try saveRecord(synchronized: true)
     }
 
     /// Discards a part whose length another process has changed, because its bytes are unknown.
@@ -324,16 +349,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
             .destinationUnwritable,
             "the file \(part.path) was changed by another process while it was written; the received bytes were deleted; try again"
         )
-    }
-
-    private func checkpointIfDue() throws(RequestError) {
-        let unsyncedBytes = unsyncedBytes
-        guard let part, record != nil, unsyncedBytes >= Self.smallBytes,
-            unsyncedBytes >= Self.checkpointBytes || .now - lastCheckpoint >= Self.checkpointInterval
-        else { return }
-        try checkSynced(PartFile.synchronize(part.descriptor))
-        (received.synced, lastCheckpoint) = (ranges, .now)
-        try saveRecord(synchronized: true)
     }
 
     /// A system reports a write error only once, and then treats the bytes in memory as written, so bytes that were not
@@ -415,7 +430,7 @@ final class Download: DownloadTarget, @unchecked Sendable {
         let digest = RunningDigest(wanted.algorithm)
         while !isStopped {
             guard let data = PartFile.read(descriptor, 1 << 20) else { throw .file("could not be read", path, errno) }
-            guard !data.isEmpty else { return try digest.finish(of: path) == wanted }
+            if data.isEmpty { return try digest.finish(of: path) == wanted }
             digest.update(data)
         }
         return false
@@ -426,7 +441,8 @@ final class Download: DownloadTarget, @unchecked Sendable {
         shared.withLock { ($0.progress.download.completedBytes, $0.progress.download.totalBytes) = (count, total) }
     }
 
-    func verify() throws(RequestError) {
+    func verify(_ segment: FileSegment? = nil) throws(RequestError) {
+        if let segment { return try segment.verify() }
         guard let part else { return }
         if isSegmented {
             guard let totalBytes, ranges == [0..<totalBytes] else {
@@ -437,10 +453,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
             try part.truncate(to: totalBytes)
         }
         let byteCount = part.byteCount
-        if let totalBytes, byteCount < totalBytes {
-            throw RequestError(.connectionLost, "the body ended after \(byteCount) of \(totalBytes) bytes")
-        }
-        if let totalBytes, byteCount > totalBytes {
+        if let totalBytes, byteCount != totalBytes {
+            guard byteCount > totalBytes else {
+                throw RequestError(.connectionLost, "the body ended after \(byteCount) of \(totalBytes) bytes")
+            }
             throw try mismatch("the file has \(byteCount) bytes, but the server announced \(totalBytes)")
         }
         if let wanted = plan.byteCount, byteCount != wanted {
@@ -452,12 +468,10 @@ final class Download: DownloadTarget, @unchecked Sendable {
         guard let digest, digest.byteCount == byteCount else {
             throw RequestError(.cancelled, "it was cancelled before its digest was known")
         }
-        let found: FileDigest
-        do throws(RequestError) { found = try digest.finish(of: part.path) } catch {
-            // A digest object that has failed fails again, so it is discarded.
-            self.digest = nil
-            throw error
-        }
+        // A digest object that has failed fails again, so it is then discarded.
+        self.digest = nil
+        let found = try digest.finish(of: part.path)
+        self.digest = digest
         guard found != expected else { return }
         throw try mismatch("the received file has the digest \(found) instead of \(expected); these bytes were deleted")
     }
@@ -494,17 +508,20 @@ final class Download: DownloadTarget, @unchecked Sendable {
 
     private func place(_ head: ResponseHead, of request: PreparedRequest) throws(RequestError) -> URL {
         guard let part else { throw .file("is closed", directory, EBADF) }
-        var (name, base, number) = (stem, partStem, stemNumber)
-        if case .directory = plan.target {
+        var (name, number) = (stem, 0)
+        if fileName == nil {
             let proposed = head.headerFields.proposedFileName == nil ? record?.name : nil
             name = proposed ?? plan.fileName(head, of: request)
-            (base, number) = (name, 0)
         }
+        let base = fileName ?? name
         try checkIntact()
         try part.setFinalPermissions(plan.permissions, replacing: plan.replaces ? directory + "/" + name : nil)
         let version = try prepareVersion(head, named: name)
         if plan.replaces { try part.rename(to: directory + "/" + name) }
-        while !plan.replaces, try !give(part, directory + "/" + name) {
+        // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays, and
+        // with a record, a later download would resume the part even after the file was changed.
+        if !plan.replaces { removeRecord() }
+        while !plan.replaces, try !part.renameIfFree(to: directory + "/" + name) {
             if plan.existing == .skip {
                 try plan.checkFile(name)
                 part.remove()
@@ -519,16 +536,6 @@ final class Download: DownloadTarget, @unchecked Sendable {
         return finishCommit(name)
     }
 
-    /// False when a file of that name exists.
-    private func give(_ part: PartFile, _ path: String) throws(RequestError) -> Bool {
-        if let isFree = try part.renameIfFree(to: path) { return isFree }
-        // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays.
-        // With a record, a later download would resume the part even after the file was changed. So the record is
-        // removed first.
-        removeRecord()
-        return try part.linkIfFree(to: path)
-    }
-
     private func removeRecord() {
         if isRecordSaved { resumeFile.remove() }
         isRecordSaved = false
@@ -538,40 +545,32 @@ final class Download: DownloadTarget, @unchecked Sendable {
         removeRecord()
         part?.close()
         part = nil
-        if case .file(let file) = plan.target, name == fileName { return file }
+        if name == fileName { return plan.url }
         return plan.directory.appending(path: name, directoryHint: .notDirectory)
     }
 
     /// After `completion`, on the serial executor, another download may use the part.
     func close(_ completion: @escaping @Sendable () -> Void) {
         stop()
+        release(completion)
+    }
+
+    /// The next attempt opens the part again, as another process would.
+    func release(_ completion: @escaping @Sendable () -> Void) {
         executor.async {
             self.letGo()
             completion()
         }
     }
 
-    func release(_ completion: @escaping @Sendable () -> Void) {
-        executor.async {
-            if !self.isClosed {
-                self.letGo()
-                // The next attempt opens the part again, as another process would.
-                (self.isClosed, self.hasBegunBody, self.totalBytes) = (false, false, nil)
-                self.reset()
-            }
-            completion()
-        }
-    }
-
     private func letGo() {
-        guard !isClosed else { return }
-        isClosed = true
         let discarded = shared.withLock { $0.discarded }
         if let discarded, part == nil { try? openPart(of: discarded, permissions: plan.permissions) }
         guard let part else { return }
         defer {
             part.close()
-            self.part = nil
+            (self.part, hasBegunBody, totalBytes) = (nil, false, nil)
+            reset()
         }
         // An existing part that this download has not changed belongs to another download, unless its record says that
         // it belongs to this one.
@@ -621,26 +620,16 @@ final class Download: DownloadTarget, @unchecked Sendable {
         try part.truncate(to: total + 1)
         noteProgress()
         shared.withLock { $0.progress.resumedBytes = $0.progress.download.completedBytes }
-        return received.segments.indices.map { FileSegment(self, index: $0, range: received.segments[$0].range) }
+        return received.segments.enumerated().map { FileSegment(download: self, index: $0, range: $1.range) }
     }
 }
 
-final class FileSegment: DownloadTarget, Sendable {
-    private let download: Download
+struct FileSegment: Sendable {
+    let download: Download
     let index: Int
     let range: Range<Int64>
     /// False for a mirror, whose validators differ.
-    private let isOfVersion: Bool
-
-    fileprivate init(_ download: Download, index: Int, range: Range<Int64>, isOfVersion: Bool = true) {
-        (self.download, self.index, self.range, self.isOfVersion) = (download, index, range, isOfVersion)
-    }
-
-    var withoutVersion: FileSegment { FileSegment(download, index: index, range: range, isOfVersion: false) }
-
-    var executor: DiskExecutor { download.executor }
-    var keepsPart: Bool { true }
-    var isStopped: Bool { download.isStopped }
+    var isOfVersion = true
 
     private var position: Int64? {
         download.received.segments.indices.contains(index) ? download.received.segments[index].position : nil
@@ -649,7 +638,7 @@ final class FileSegment: DownloadTarget, Sendable {
     /// False also after the end of the download.
     var isIncomplete: Bool { position.map { $0 < range.upperBound } == true }
 
-    func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning {
+    fileprivate func begin(_ request: PreparedRequest) throws(RequestError) -> DownloadBeginning {
         guard let position else { throw RequestError(.cancelled, "the download has ended") }
         guard isIncomplete else { return .isThere(download.plan.directory) }
         var request = request
@@ -664,27 +653,22 @@ final class FileSegment: DownloadTarget, Sendable {
         return .send(request, continuing: point)
     }
 
-    func judge(
-        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
-    ) -> DownloadAnswer {
-        func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: false) }
-        let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
+    fileprivate func judge(_ answer: DownloadAnswer, _ head: ResponseHead) -> DownloadAnswer {
         switch answer {
-        case .refused: return answer
-        case .mismatch(let reason, _): return mismatch(reason)
-        case .isWhole, .isUnchanged: return mismatch("the server's file ends before the segment")
+        case .refused, .mismatch: return answer
+        case .isWhole, .isUnchanged: return .mismatch("the server's file ends before the segment")
         case .body(0, _) where head.statusCode != 206:
-            return mismatch("the server sent the complete file or another version instead of the requested segment")
+            return .mismatch("the server sent the complete file or another version instead of the requested segment")
         case .body(let offset, _):
             guard let end = head.contentRange?.range?.upperBound, end <= range.upperBound else {
-                return mismatch("the server sent more than the requested segment")
+                return .mismatch("the server sent more than the requested segment")
             }
             return .body(from: offset - range.lowerBound, totalBytes: range.count64)
         }
     }
 
     /// Moves the segment's position to the first byte of this body, even if an earlier body has passed it.
-    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError) {
+    fileprivate func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead) throws(RequestError) {
         guard case .body(let offset, _) = answer, let position, range.lowerBound + offset <= position else {
             throw RequestError(.badResponse, "the response begins after the bytes already received")
         }
@@ -693,30 +677,15 @@ final class FileSegment: DownloadTarget, Sendable {
         download.received.segments[index].position = range.lowerBound + offset
     }
 
-    func write(_ data: Data) throws(RequestError) { try download.write(data, toSegment: index) }
-
-    /// Bytes by which a body that ends early must advance the segment, so that a server cannot cause a request for each
-    /// byte.
-    private static let leastBytes: Int64 = 64 << 10
-
-    /// A server may send fewer bytes than were requested (RFC 9110, section 15.3.7); the rest is requested next.
-    func verify() throws(RequestError) {
+    // A server may send fewer bytes than were requested (RFC 9110, section 15.3.7); the rest is requested next. A body
+    // that ends early must have 64 KiB, so that a server cannot cause a request for each byte.
+    fileprivate func verify() throws(RequestError) {
         guard let position, isIncomplete else { return }
-        if let body = download.received.segments[index].body, position == body.end,
-            position - body.start >= Self.leastBytes
-        {
-            return
-        }
+        let body = download.received.segments[index].body
+        if let body, position == body.end, position - body.start >= 64 << 10 { return }
         throw RequestError(
             .connectionLost, "the segment ended after \(position - range.lowerBound) of \(range.count64) bytes")
     }
-
-    func commit(_ head: ResponseHead, of request: PreparedRequest, _ completion: @escaping Callback<URL>) {
-        completion(.success(download.plan.directory))
-    }
-
-    func stop() {}
-    func close(_ completion: @escaping @Sendable () -> Void) { executor.async(completion) }
 }
 
 extension ResponseHead {
@@ -742,17 +711,16 @@ enum DownloadAnswer: Hashable, Sendable {
     case isWhole(byteCount: Int64)
     case isUnchanged
     /// The response does not continue the existing bytes, which stay stored.
-    case mismatch(reason: String, canStartOver: Bool)
+    case mismatch(String)
     case refused
 
-    var canStartOver: Bool { if case .mismatch(_, let canStartOver) = self { canStartOver } else { false } }
+    var isMismatch: Bool { if case .mismatch = self { true } else { false } }
 
     /// - Parameters:
     ///   - point: nil for a request for the complete file.
     ///   - asksForRange: whether the caller's request has a `Range` field.
     ///   - isRefused: whether the request does not accept the response's status or content type.
     init(_ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool) {
-        func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: point != nil) }
         switch (head.statusCode, point) {
         case (206, let point?):
             self = isRefused ? .refused : Self.partial(head, continuing: point)
@@ -766,11 +734,11 @@ enum DownloadAnswer: Hashable, Sendable {
             self = .isUnchanged
         case (204, _) where !isRefused, (205, _) where !isRefused:
             // A 204 or 205 has no content, so it must not replace an existing file by an empty one.
-            self = mismatch("the server answered \(head.statusCode), which has no content to save")
+            self = .mismatch("the server answered \(head.statusCode), which has no content to save")
         case (206, nil) where !asksForRange && !isRefused:
-            self = mismatch("the server sent a range (206) although the complete file was requested")
+            self = .mismatch("the server sent a range (206) although the complete file was requested")
         case (let status, .some) where isRefused && Self.refusesRange(status):
-            self = mismatch("the server refused the range")
+            self = .mismatch("the server refused the range")
         default:
             self = isRefused ? .refused : .body(from: 0, totalBytes: head.statusCode == 200 ? head.expectedBytes : nil)
         }
@@ -792,35 +760,34 @@ enum DownloadAnswer: Hashable, Sendable {
     }
 
     private static func partial(_ head: ResponseHead, continuing point: ResumePoint) -> DownloadAnswer {
-        func mismatch(_ reason: String) -> DownloadAnswer { .mismatch(reason: reason, canStartOver: true) }
         // A 206 to `If-Range` may omit the coding (RFC 9110, section 15.3.7).
         if let coding = head.coding, coding != point.coding {
-            return mismatch("the server sent the range in another content coding")
+            return .mismatch("the server sent the range in another content coding")
         }
         let fields = head.headerFields.values(of: "Content-Range")
         guard let field = fields.first, fields.count == 1 else {
-            return mismatch("the server sent a range (206) without a Content-Range")
+            return .mismatch("the server sent a range (206) without a Content-Range")
         }
         guard let content = ContentRange(field), let range = content.range else {
-            return mismatch("the server sent an invalid range (206): \(field.debugDescription)")
+            return .mismatch("the server sent an invalid range (206): \(field.debugDescription)")
         }
         guard range.lowerBound == point.byteCount else {
-            return mismatch(
+            return .mismatch(
                 "the server sent the bytes from \(range.lowerBound) on instead of those from \(point.byteCount)")
         }
         if let total = content.totalBytes, let expected = point.totalBytes, total != expected {
-            return mismatch("the server sent a range of a file of \(total) bytes, but the file had \(expected)")
+            return .mismatch("the server sent a range of a file of \(total) bytes, but the file had \(expected)")
         }
         if let expected = head.expectedBytes, expected != range.count64 {
-            return mismatch("the server announced \(expected) bytes for a range of \(range.count64)")
+            return .mismatch("the server announced \(expected) bytes for a range of \(range.count64)")
         }
         guard point.validator?.matches(head) != false else {
-            return mismatch("the server sent a range of another or an unnamed version")
+            return .mismatch("the server sent a range of another or an unnamed version")
         }
         // A range may be shorter than requested (RFC 9110, section 15.3.7). So without a length the end of the file is
         // unknown.
         guard let total = content.totalBytes ?? point.totalBytes else {
-            return mismatch("the server sent a range of a file of unknown length")
+            return .mismatch("the server sent a range of a file of unknown length")
         }
         return .body(from: point.byteCount, totalBytes: total)
     }
@@ -829,8 +796,7 @@ enum DownloadAnswer: Hashable, Sendable {
         guard let content = head.contentRange, content.range == nil, content.totalBytes == point.byteCount,
             point.totalBytes ?? point.byteCount == point.byteCount, point.validator?.matches(head) != false
         else {
-            return .mismatch(
-                reason: "the server has no bytes after the \(point.byteCount) bytes of the part", canStartOver: true)
+            return .mismatch("the server has no bytes after the \(point.byteCount) bytes of the part")
         }
         return .isWhole(byteCount: point.byteCount)
     }
@@ -857,32 +823,5 @@ extension RequestError {
     var isOfRange: Bool {
         underlying is UnexpectedRange
             || code == .unacceptableStatus && response.map { DownloadAnswer.refusesRange($0.statusCode) } == true
-    }
-}
-
-final class RunningDigest {
-    let algorithm: FileDigest.Algorithm
-    private(set) var byteCount: Int64 = 0
-    private let hash: BackgroundHash
-
-    init(_ algorithm: FileDigest.Algorithm, by hash: (any FileHash)? = nil) {
-        self.algorithm = algorithm
-        self.hash = BackgroundHash(hash ?? algorithm.function.make())
-    }
-
-    /// Another thread hashes the bytes in batches while the caller continues; see ``BackgroundHash``.
-    func update(_ data: Data) {
-        hash.update(data)
-        byteCount += Int64(data.count)
-    }
-
-    // More bytes may be added afterwards. The path is for the message. Throws when the system's code failed.
-    func finish(of path: String) throws(RequestError) -> FileDigest {
-        do throws(HashFailure) { return FileDigest(algorithm, bytes: try hash.finish()) } catch {
-            throw RequestError(
-                .destinationUnwritable,
-                "the \(algorithm.name) digest of the file \(path) could not be computed: the system's libcrypto failed; the received bytes are kept; try again",
-                isRetryable: true)
-        }
     }
 }

@@ -25,30 +25,18 @@ public enum ExistingFile: String, Sendable, CaseIterable {
 }
 
 struct DownloadPlan: Sendable {
-    enum Target: Sendable {
-        case file(URL)
-        case directory(URL)
-    }
-
-    var target: Target
+    /// The file, or the directory in which the response names the file.
+    var url: URL
+    var isDirectory = false
     var digest: FileDigest?
     var byteCount: Int64?
     var existing = ExistingFile.overwrite
     /// The mode of the file, before the process's umask is applied.
     var permissions: mode_t = 0o666
 
-    private var url: URL {
-        switch target {
-        case .file(let url), .directory(let url): url
-        }
-    }
+    var directory: URL { isDirectory ? url : url.deletingLastPathComponent() }
 
-    var directory: URL { if case .file(let file) = target { file.deletingLastPathComponent() } else { url } }
-
-    private var fileName: String? { if case .file(let file) = target { file.lastPathComponent } else { nil } }
-
-    /// The path of the directory, and the file's name in it; the name is nil if the response decides it.
-    var place: (directory: String, fileName: String?) { (directory.path, fileName) }
+    var fileName: String? { isDirectory ? nil : url.lastPathComponent }
 
     var defect: String? {
         guard url.isFileURL else { return "the destination \(url.redactedString) is not a file URL" }
@@ -97,9 +85,6 @@ struct DownloadPlan: Sendable {
             "the file \(directory.path)/\(name) exists already; remove it, or choose another option")
     }
 
-    /// Whether a record may contain this file name.
-    func mayBeNamed(_ name: String) -> Bool { fileName.map { $0 == name } ?? FileName.isSafe(name) }
-
     func fileName(_ head: ResponseHead, of request: PreparedRequest) -> String {
         fileName ?? head.proposedFileName ?? FileName.proposed(by: head.url ?? request.url)
     }
@@ -127,47 +112,6 @@ extension PreparedRequest {
                 "Accept-Encoding",
             ].contains { headerFields.contains($0) }
     }
-}
-
-/// The attempts of an operation write to it one after another.
-protocol DownloadTarget: AnyObject, Sendable {
-    var executor: DiskExecutor { get }
-    /// Whether another attempt can resume the received bytes.
-    var keepsPart: Bool { get }
-
-    func judge(
-        _ head: ResponseHead, continuing point: ResumePoint?, asksForRange: Bool, isRefused: Bool
-    ) -> DownloadAnswer
-
-    /// The serial executor calls this method and the following ones up to `commit`.
-    func begin(_ request: PreparedRequest, asksForWhole: Bool) throws(RequestError) -> DownloadBeginning
-    func beginBody(_ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest) throws(RequestError)
-    func write(_ data: Data) throws(RequestError)
-    /// The number of bytes that the kernel has copied to the file; if zero, the bytes must be read and written.
-    func copy(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64
-    func verify() throws(RequestError)
-    /// After a success nothing is left to release; `completion` is called on any thread.
-    func commit(_ head: ResponseHead, of request: PreparedRequest, _ completion: @escaping Callback<URL>)
-
-    /// Releases the part until the next attempt, so that other downloads may use it, then calls `completion`.
-    func release(_ completion: @escaping @Sendable () -> Void)
-    /// Copying a file and computing a digest end early, but received bytes may still be written.
-    func stop()
-    var isStopped: Bool { get }
-    /// Removes bytes that cannot be resumed, and calls `completion` on the serial executor.
-    func close(_ completion: @escaping @Sendable () -> Void)
-}
-
-extension DownloadTarget {
-    func begin(_ request: PreparedRequest, asksForWhole: Bool, _ completion: @escaping Callback<DownloadBeginning>) {
-        // This code runs before the waiting writes of other downloads, so that the network has work meanwhile.
-        executor.async(isFirst: true) {
-            completion(Result { () throws(RequestError) in try self.begin(request, asksForWhole: asksForWhole) })
-        }
-    }
-
-    /// By default nothing is released, because a segment shares its file with others.
-    func release(_ completion: @escaping @Sendable () -> Void) { completion() }
 }
 
 enum DownloadBeginning: Sendable {

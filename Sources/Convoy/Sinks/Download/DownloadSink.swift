@@ -7,11 +7,12 @@ import Foundation
 final class DownloadSink: BodySink, @unchecked Sendable {
     // @unchecked: only the download's serial executor uses `hasFailed`.
 
-    private typealias Work = @Sendable (any DownloadTarget) throws(RequestError) -> Void
+    private typealias Work = @Sendable () throws(RequestError) -> Void
 
     static let smallBytes: Int64 = 64 << 10
 
-    private let download: any DownloadTarget
+    private let download: Download
+    private let segment: FileSegment?
     private let answer: DownloadAnswer
     private let head: ResponseHead
     private let request: PreparedRequest
@@ -21,13 +22,13 @@ final class DownloadSink: BodySink, @unchecked Sendable {
     private var hasFailed = false
 
     init(
-        _ download: any DownloadTarget, _ answer: DownloadAnswer, _ head: ResponseHead, of request: PreparedRequest,
-        calls: SinkCalls
+        _ download: Download, _ segment: FileSegment?, _ answer: DownloadAnswer, _ head: ResponseHead,
+        of request: PreparedRequest, calls: SinkCalls
     ) {
-        (self.download, self.answer, self.head, self.request, self.calls) = (download, answer, head, request, calls)
-        isSmall = head.expectedBytes.map { $0 <= Self.smallBytes } ?? false
-        perform(behindHead: isSmall) {
-            self.run { target throws(RequestError) in try target.beginBody(answer, head, of: request) }
+        (self.download, self.segment, self.answer, self.head) = (download, segment, answer, head)
+        (self.request, self.calls, isSmall) = (request, calls, head.expectedBytes ?? .max <= Self.smallBytes)
+        download.executor.async(waits: isSmall) {
+            self.run { () throws(RequestError) in try download.beginBody(answer, head, of: request, in: segment) }
         }
     }
 
@@ -40,10 +41,12 @@ final class DownloadSink: BodySink, @unchecked Sendable {
         }
     }
 
-    func write(_ data: Data) { write(data.count) { target throws(RequestError) in try target.write(data) } }
+    func write(_ data: Data) {
+        write(data.count) { () throws(RequestError) in try self.download.write(data, in: self.segment) }
+    }
 
     func write(_ source: FileBytes) {
-        write(Int(source.count)) { target throws(RequestError) in try target.write(source) }
+        write(Int(source.count)) { () throws(RequestError) in try self.download.write(source, in: self.segment) }
     }
 
     private func write(_ count: Int, _ work: @escaping Work) {
@@ -53,24 +56,28 @@ final class DownloadSink: BodySink, @unchecked Sendable {
             if self.run(work), self.backlog.withLock({ $0.remove(count) }) { self.calls.caughtUp() }
         }
         if calls.canPause {
-            perform(behindHead: isSmall && !isPaused, piece)
+            download.executor.async(waits: isSmall && !isPaused, piece)
         } else {
             download.executor.sync(piece)
         }
     }
 
     func verify(_ completion: @escaping @Sendable (RequestError?) -> Void) {
-        perform {
+        download.executor.async {
             // The error was already reported.
             guard !self.hasFailed else { return }
-            if self.answer == .isUnchanged { return completion(nil) }
-            do throws(RequestError) { try self.download.verify() } catch { return completion(error) }
-            completion(nil)
+            do throws(RequestError) {
+                if self.answer != .isUnchanged { try self.download.verify(self.segment) }
+                completion(nil)
+            } catch {
+                completion(error)
+            }
         }
     }
 
     func finish(_ completion: @escaping Callback<ReceivedBody>) {
-        perform {
+        download.executor.async {
+            guard self.segment == nil else { return completion(.success(ReceivedBody())) }
             self.download.commit(self.head, of: self.request) { completion($0.map { ReceivedBody(file: $0) }) }
         }
     }
@@ -78,21 +85,16 @@ final class DownloadSink: BodySink, @unchecked Sendable {
     /// Ends the body after its queued writes, so that the received bytes need not be requested again.
     func discard(_ completion: @escaping @Sendable () -> Void) {
         // The method never waits, because it may run on the download's serial executor.
-        perform {
+        download.executor.async {
             self.hasFailed = true
             completion()
         }
     }
 
-    /// - Parameter behindHead: whether the code may wait until more code is added.
-    private func perform(behindHead: Bool = false, _ work: @escaping @Sendable () -> Void) {
-        if behindHead { download.executor.beforeNext(work) } else { download.executor.async(work) }
-    }
-
     @discardableResult
     private func run(_ work: Work) -> Bool {
         guard !hasFailed else { return false }
-        do throws(RequestError) { try work(download) } catch {
+        do throws(RequestError) { try work() } catch {
             hasFailed = true
             calls.fail(error)
         }
@@ -107,13 +109,13 @@ final class DiskExecutor: ExecutorMember {
 
     private let work = Locked(ExecutorWork())
 
-    /// - Parameter isFirst: whether an idle executor runs the code before the code of other downloads.
-    func async(isFirst: Bool = false, _ piece: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - isFirst: whether an idle executor runs the code before the code of other downloads.
+    ///   - waits: whether an idle executor runs the code only when more was added.
+    func async(isFirst: Bool = false, waits: Bool = false, _ piece: @escaping @Sendable () -> Void) {
+        if waits { return work.withLock { $0.put(piece) } }
         if work.withLock({ $0.add(piece) }) { Self.executors.submit(self, isFirst: isFirst) }
     }
-
-    /// Adds code that waits until `async(_:)` adds more, if the executor is idle.
-    func beforeNext(_ piece: @escaping @Sendable () -> Void) { work.withLock { $0.put(piece) } }
 
     /// Code that runs on an executor must not call this method, because it could wait for itself.
     func sync(_ piece: @escaping @Sendable () -> Void) {

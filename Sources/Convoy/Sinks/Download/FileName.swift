@@ -7,7 +7,6 @@ import Foundation
 package enum FileName {
     /// Linux counts bytes; Apple counts UTF-16 units, which are never more.
     private static let limitBytes = 255
-    private static let fallback = "download"
 
     /// The name for a URL: the last non-empty part of its path, percent-decoded.
     package static func proposed(by url: URL) -> String {
@@ -18,12 +17,10 @@ package enum FileName {
 
     /// The base name without invisible characters and without leading and trailing dots and blanks; never empty.
     ///
-    /// - Parameter limitBytes: the maximum length in UTF-8, clamped to 8 to 255. A name is shortened before its
-    ///   extension.
-    package static func safe(_ proposed: String, limitBytes: Int = 255) -> String {
-        let limit = min(max(limitBytes, fallback.utf8.count), Self.limitBytes)
+    /// A name of more than 255 bytes is shortened before its extension.
+    package static func safe(_ proposed: String) -> String {
         // Most names are plain. For the others, this function makes a dozen strings.
-        if !proposed.isEmpty, proposed.utf8.count <= limit, proposed.utf8.allSatisfy(\.isTokenByte),
+        if !proposed.isEmpty, proposed.utf8.count <= limitBytes, proposed.utf8.allSatisfy(\.isTokenByte),
             !proposed.hasPrefix("."), !proposed.hasSuffix(".")
         {
             return proposed
@@ -33,8 +30,7 @@ package enum FileName {
         let base = proposed.unicodeScalars.split { $0 == "/" || $0 == "\\" }.last.map(Substring.init) ?? ""
         let visible = base.unicodeScalars.filter { !$0.isUnsafeToShow && !$0.properties.isDefaultIgnorableCodePoint }
         let name = trimmed(Substring(visible))
-        guard !name.isEmpty else { return fallback }
-        return String(trimmed(shortened(name, limitBytes: limit)))
+        return name.isEmpty ? "download" : String(trimmed(shortened(name)))
     }
 
     static func isSafe(_ name: String) -> Bool { safe(name).utf8.elementsEqual(name.utf8) }
@@ -46,7 +42,7 @@ package enum FileName {
 
     /// The name with a number before its extension: `name-1.ext`, `name-1.tar.gz`.
     package static func numbered(_ name: String, _ number: Int) -> String {
-        String(shortened(name[...], suffix: "-\(number)", limitBytes: limitBytes))
+        String(shortened(name[...], suffix: "-\(number)"))
     }
 
     /// A leading dot hides a file, and Windows removes trailing dots and blanks.
@@ -59,8 +55,8 @@ package enum FileName {
         return Substring(scalars[first...last])
     }
 
-    private static func shortened(_ name: Substring, suffix: String = "", limitBytes: Int) -> Substring {
-        let (stem, fileExtension) = parts(of: name, limitBytes: limitBytes)
+    private static func shortened(_ name: Substring, suffix: String = "") -> Substring {
+        let (stem, fileExtension) = parts(of: name)
         let room = limitBytes - suffix.utf8.count - fileExtension.utf8.count
         guard stem.utf8.count > room else { return stem + suffix + fileExtension }
         var (kept, count) = (Substring.UnicodeScalarView(), 0)
@@ -72,12 +68,12 @@ package enum FileName {
         return Substring(kept) + suffix + fileExtension
     }
 
-    // The extension, with its dot, is empty without a stem, or if it would exceed sixteen bytes or half the limit. That
-    // of a compressed or signed file includes its content's, as in `.tar.gz`.
-    private static func parts(of name: Substring, limitBytes: Int) -> (stem: Substring, fileExtension: Substring) {
+    // The extension, with its dot, is empty without a stem, or if it would exceed sixteen bytes. That of a compressed or
+    // signed file includes its content's, as in `.tar.gz`.
+    private static func parts(of name: Substring) -> (stem: Substring, fileExtension: Substring) {
         var (stem, isWrapped) = (name, true)
         while isWrapped, let dot = stem.unicodeScalars.lastIndex(of: "."), dot != name.startIndex,
-            name[dot...].utf8.count <= min(16, limitBytes / 2)
+            name[dot...].utf8.count <= 16
         {
             let part = stem[dot...].dropFirst()
             // A number may be a version, as in `linux-6.1.gz`.
@@ -117,7 +113,7 @@ extension ResponseHead {
 }
 
 extension HeaderFields {
-    /// The server's text, decoded but not checked; see ``FileName/safe(_:limitBytes:)``.
+    /// The server's text, decoded but not checked; see ``FileName/safe(_:)``.
     var proposedFileName: String? { values(of: "Content-Disposition").lazy.compactMap { ProposedName.read($0) }.first }
 }
 

@@ -5,7 +5,6 @@ import Foundation
 struct KeptVersion: SidecarRecord, Hashable {
     static let heading = "convoy-version 1\n"
 
-    /// Identifies the download by a hash of its URL; see `URL.downloadKey`.
     var key: String
     var name: String
     /// The entity tag, strong or weak: the server decides whether a weak tag still matches.
@@ -61,7 +60,8 @@ extension Download {
     /// Nil without `.updateIfChanged`, without a saved version, or if the file was changed since or has another digest.
     func findVersion() throws(RequestError) -> KeptVersion? {
         guard plan.existing == .updateIfChanged, let version = try versionFile.read(), version.key == key,
-            plan.mayBeNamed(version.name), let status = stat(directory + "/" + version.name), version.describes(status)
+            fileName.map({ $0 == version.name }) ?? FileName.isSafe(version.name),
+            let status = stat(directory + "/" + version.name), version.describes(status)
         else { return nil }
         guard let wanted = plan.digest else { return version }
         return try hasDigest(wanted, directory + "/" + version.name) ? version : nil
@@ -83,8 +83,7 @@ extension Download {
                 .badResponse,
                 "the server answered that the file is unchanged (304), but the file \(file.path) does not exist")
         }
-        guard let wanted = plan.digest else { return file }
-        guard try hasDigest(wanted, file.path) else {
+        if let wanted = plan.digest, try !hasDigest(wanted, file.path) {
             throw RequestError(
                 .integrityFailed,
                 "the server answered that the file is unchanged (304), but the digest of \(file.path) is not \(wanted)"

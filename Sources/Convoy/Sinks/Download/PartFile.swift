@@ -10,16 +10,13 @@ import Foundation
 package final class PartFile {
     let path: String
     var byteCount: Int64
-    let isNew: Bool
     private(set) var descriptor: Int32
-    /// ``close()`` does not unlock a renamed file, because no download locks a file by its final name.
-    private var isRenamed = false
     private let opened: stat
     private let permissions: mode_t
 
-    private init(path: String, descriptor: Int32, _ opened: stat, _ permissions: mode_t, isNew: Bool) {
-        (self.path, self.descriptor, self.isNew) = (path, descriptor, isNew)
-        (self.opened, self.permissions, byteCount) = (opened, permissions, Int64(opened.st_size))
+    private init(path: String, descriptor: Int32, _ opened: stat, _ permissions: mode_t) {
+        (self.path, self.descriptor, byteCount) = (path, descriptor, Int64(opened.st_size))
+        (self.opened, self.permissions) = (opened, permissions)
     }
 
     var wasThere: Bool { opened.st_size > 0 }
@@ -66,7 +63,7 @@ package final class PartFile {
             }
             let isNamed = stat(path)?.isSameFile(as: opened) == true
             if isNamed, opened.isFile, opened.st_nlink == 1, isNew || opened.st_uid == geteuid() {
-                return PartFile(path: path, descriptor: descriptor, opened, permissions, isNew: isNew)
+                return PartFile(path: path, descriptor: descriptor, opened, permissions)
             }
             if isNamed { unlink(path) }
             Foundation.close(descriptor)
@@ -192,7 +189,7 @@ package final class PartFile {
         guard descriptor >= 0 else { return }
         // A forked child that has not called `exec` yet shares the descriptor. Closing the descriptor in this process
         // alone would not release the lock.
-        if !isRenamed { _ = flock(descriptor, LOCK_UN) }
+        _ = flock(descriptor, LOCK_UN)
         Foundation.close(descriptor)
         descriptor = -1
     }
@@ -237,25 +234,23 @@ package final class PartFile {
         guard Foundation.rename(path, target) == 0 else {
             throw .file("could not be renamed to its final name", target, errno)
         }
-        isRenamed = true
     }
 
-    /// False when the name exists; nil when the file system or the kernel does not support such a rename, for example
-    /// NFS.
-    func renameIfFree(to target: String) throws(RequestError) -> Bool? {
+    /// False when the name exists.
+    func renameIfFree(to target: String) throws(RequestError) -> Bool {
         try checkName()
         #if canImport(Darwin)
             let status = renamex_np(path, target, UInt32(RENAME_EXCL))
         #else
-            guard let renameat2 = Self.renameat2 else { return nil }
+            guard let renameat2 = Self.renameat2 else { return try linkIfFree(to: target) }
             // 1 is RENAME_NOREPLACE.
             let status = renameat2(AT_FDCWD, path, AT_FDCWD, target, 1)
         #endif
-        isRenamed = status == 0
-        if isRenamed { return true }
+        if status == 0 { return true }
         switch errno {
         case EEXIST: return false
-        case EINVAL, ENOSYS, ENOTSUP, EPERM: return nil
+        // The file system or the kernel does not support such a rename, for example NFS.
+        case EINVAL, ENOSYS, ENOTSUP, EPERM: return try linkIfFree(to: target)
         default: throw .file("could not be renamed to its final name", target, errno)
         }
     }
@@ -389,28 +384,6 @@ package struct FileBytes: Sendable {
     }
 }
 
-extension DownloadTarget {
-    func copy(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 { 0 }
-
-    /// A cancellation applies between pieces.
-    func write(_ source: FileBytes) throws(RequestError) {
-        var (offset, isCopied) = (source.range.lowerBound, true)
-        while offset < source.range.upperBound, !isStopped {
-            if isCopied {
-                let count = try copy(source, from: offset)
-                (offset, isCopied) = (offset + count, count > 0)
-                continue
-            }
-            let count = Int(min(1 << 20, source.range.upperBound - offset))
-            guard let data = source.read(at: offset, count: count) else {
-                throw RequestError(.connectionLost, "the stored body could not be read completely")
-            }
-            try write(data)
-            offset += Int64(data.count)
-        }
-    }
-}
-
 // Synchronising even a small file takes a disk milliseconds, so files that finish during a round are synchronised
 // together in the next one. Any thread may use an instance. A round runs on the pool of `DiskExecutor` and blocks as
 // long as the disk does. Each file system has at most one round at a time.
@@ -425,14 +398,9 @@ final class DiskSync: ExecutorMember {
 
     private struct State {
         var waiting: [File] = []
-        var isWorking = false
+        /// Includes the files of the current round.
         var count = 0
     }
-
-    /// From this number of files on, the file system is synchronised once, instead of each file.
-    private static let groupCount = 4
-    /// The number of waiting files at which a download keeps its slot until its file is synchronised.
-    private static let crowdCount = 128
 
     private static let all = Locked([dev_t: DiskSync]())
 
@@ -448,15 +416,14 @@ final class DiskSync: ExecutorMember {
 
     /// Whether so many files wait for a disk that a download must not release its slot before its file is synchronised.
     static var isCrowded: Bool {
-        all.withLock { Array($0.values) }.contains { $0.state.withLock { $0.count >= crowdCount } }
+        all.withLock { Array($0.values) }.contains { $0.state.withLock { $0.count >= 128 } }
     }
 
     func commit(_ file: File) {
         let begins = state.withLock { state in
             state.waiting.append(file)
             state.count += 1
-            defer { state.isWorking = true }
-            return !state.isWorking
+            return state.count == 1
         }
         if begins { DiskExecutor.executors.submit(self) }
     }
@@ -469,15 +436,13 @@ final class DiskSync: ExecutorMember {
         let results = Self.place(files)
         let hasMore = state.withLock { state in
             state.count -= files.count
-            state.isWorking = !state.waiting.isEmpty
-            return state.isWorking
+            return state.count > 0
         }
         // The next round is queued before the completions are called, because a completion may block.
         if hasMore { DiskExecutor.executors.submit(self) }
         for (file, result) in zip(files, results) { file.completion(result) }
     }
 
-    /// Synchronises and renames the files, then synchronises their directories.
     static func place(_ files: [File]) -> [Result<URL, RequestError>] {
         let executors = DiskExecutor.executors
         let results = zip(files, executors.blocking { synchronize(files) }).map { file, problem in file.place(problem) }
@@ -496,7 +461,7 @@ final class DiskSync: ExecutorMember {
         #if canImport(CLibcurl)
             // Synchronises the file system once, then reads each file's error. Synchronising each file would flush
             // the disk's cache once for each file.
-            if files.count >= groupCount, convoy_disk_sync(files[0].descriptor) != 0 {
+            if files.count >= 4, convoy_disk_sync(files[0].descriptor) != 0 {
                 return files.map { convoy_disk_error($0.descriptor) }
             }
         #endif

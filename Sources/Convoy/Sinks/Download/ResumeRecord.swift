@@ -10,7 +10,6 @@ struct ResumeRecord: SidecarRecord, Hashable {
     var totalBytes: Int64?
     /// The boot in which the part was written; nil when the system has no name for it.
     var boot: String?
-    /// How many bytes of the part have been synchronised.
     var syncedBytes: Int64 = 0
     var promised: String?
     var coding: String?
@@ -65,7 +64,6 @@ struct ReceivedRanges: Sendable {
     var segments: [Segment] = []
     /// The received ranges that were on the disk after the last synchronisation.
     var synced: [Range<Int64>] = []
-    /// The number of bytes written since the record was saved.
     var unsavedBytes: Int64 = 0
 
     var byteCount: Int64 { segments.reduce(there.byteCount) { $0 + $1.position - $1.range.lowerBound } }

@@ -81,14 +81,8 @@ struct SidecarFile<Record: SidecarRecord> {
 
     /// Removes the file, and the temporary file of a killed process.
     func remove() {
-        unlink(path)
-        unlink(path + "-new")
-    }
-
-    /// A temporary file is removed only if a record exists; otherwise the next `write` replaces it.
-    func removeLeftover() {
-        // Usually no sidecar file exists. Checking is cheaper than removing, which locks the directory.
-        if stat(path) != nil || errno != ENOENT, unlink(path) == 0 { unlink(path + "-new") }
+        // Usually neither exists. Checking is cheaper than removing, which locks the directory.
+        for path in [path, path + "-new"] where stat(path) != nil || errno != ENOENT { unlink(path) }
     }
 }
 

@@ -25,7 +25,7 @@ import Testing
         let sending = Sending(Request.stub("file").saved(to: directory.file("target")), over: cut.transport)
         #expect(try await sending.error().code == .connectionLost)
         #expect(try directory.entries == [".target.convoy-part", ".target.convoy-resume"])
-        let download = Download(DownloadPlan(target: .file(directory.file("target")), digest: Self.digest))
+        let download = Download(DownloadPlan(url: directory.file("target"), digest: Self.digest))
         let request = try PreparedRequest(Request<Data>.stub("file").core, baseURL: nil)
         let result = await withCheckedContinuation { continuation in
             download.begin(request, asksForWhole: false) { continuation.resume(returning: $0) }

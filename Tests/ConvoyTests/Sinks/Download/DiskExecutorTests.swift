@@ -11,11 +11,11 @@ import Testing
     @Test func everythingRunsInOrder() {
         let (executor, ran) = (DiskExecutor(), EventLog<Int>())
         // Deferred work waits for the next work.
-        executor.beforeNext { ran.record(0) }
+        executor.async(waits: true) { ran.record(0) }
         #expect(ran.events == [])
         for number in 1..<1_000 {
             if number % 3 == 1 {
-                executor.beforeNext { ran.record(number) }
+                executor.async(waits: true) { ran.record(number) }
             } else {
                 executor.async { ran.record(number) }
             }

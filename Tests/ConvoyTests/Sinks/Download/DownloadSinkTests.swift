@@ -166,8 +166,8 @@ import Testing
         let url =
             text.hasPrefix("/")
             ? URL(filePath: text, directoryHint: .notDirectory) : try #require(URL(string: text, relativeTo: base))
-        let place = DownloadPlan(target: .file(url)).place
-        #expect(place.directory == directory)
-        #expect(place.fileName == name)
+        let plan = DownloadPlan(url: url)
+        #expect(plan.directory.path == directory)
+        #expect(plan.fileName == name)
     }
 }

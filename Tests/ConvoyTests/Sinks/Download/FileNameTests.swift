@@ -51,7 +51,7 @@ import Testing
 
     @Test func longNamesAreCutBetweenScalarsAndKeepTheirExtension() {
         let (long, stem) = (String(repeating: "a", count: 1_000), String(repeating: "a", count: 254))
-        for limit in [Int.max, 240] { #expect(FileName.safe(long, limitBytes: limit).utf8.count == min(limit, 255)) }
+        #expect(FileName.safe(long).utf8.count == 255)
         for end in [" ", "."] { #expect(FileName.safe(stem + end + "bbbbbbbbbbbbbbbbbb") == stem) }
         let name = FileName.safe(String(repeating: "\u{E9}", count: 300) + ".tar")
         #expect(name.utf8.count == 254)
@@ -59,18 +59,6 @@ import Testing
         #expect(FileName.numbered(name, 1_000).utf8.count <= 255)
         #expect(FileName.numbered(name, 1_000).hasSuffix("-1000.tar"))
         #expect(FileName.numbered(name, .max).utf8.count <= 255)
-    }
-
-    @Test(arguments: [
-        ("abcdefghij.txt", 240, "abcdefghij.txt"), ("abcdefghij.txt", 12, "abcdefgh.txt"),
-        ("abcdefghij.txt", 8, "abcd.txt"),
-        ("abcdefghij.html", 8, "abcdefgh"), ("abcdefgh.html", 8, "abcdefgh"), ("abcdefghij", 7, "abcdefgh"),
-        ("abcdefghij", 0, "abcdefgh"), ("abcdefghij", -1, "abcdefgh"), ("abcdefghij", .min, "abcdefgh"),
-        ("", 0, "download"),
-        ("abcdefghij", .max, "abcdefghij"), ("🚚🚚🚚.txt", 8, "🚚.txt"), ("€€€", 8, "€€"), ("a       b", 8, "a"),
-    ])
-    func limitIsTheCallers(proposed: String, limitBytes: Int, name: String) {
-        #expect(FileName.safe(proposed, limitBytes: limitBytes) == name)
     }
 
     @Test(arguments: ["a", "/", "\\", ".", " ", "\u{0}", "\u{301}", "é", "🚚", "\u{202E}", "a.", "\u{200D}", "../"])
@@ -91,15 +79,14 @@ import Testing
             let proposed = (0..<Int.random(in: 0...12, using: &generator)).compactMap { _ in
                 pieces.randomElement(using: &generator)
             }.joined()
-            let limit = Int.random(in: 8...255, using: &generator)
-            let name = FileName.safe(proposed, limitBytes: limit)
+            let name = FileName.safe(proposed)
             let scalars = name.unicodeScalars
             let isSafe =
-                !scalars.isEmpty && name.utf8.count <= limit
+                !scalars.isEmpty && name.utf8.count <= 255
                 && !scalars.contains { $0 == "/" || $0 == "\\" || $0.isUnsafeToShow || $0.value == 0x200D }
                 && [scalars.first, scalars.last].allSatisfy { $0 != "." && $0?.properties.isWhitespace == false }
             #expect(isSafe, "\(proposed.debugDescription) became \(name.debugDescription)")
-            #expect(FileName.safe(name, limitBytes: limit) == name, "\(proposed.debugDescription)")
+            #expect(FileName.safe(name) == name, "\(proposed.debugDescription)")
         }
     }
 

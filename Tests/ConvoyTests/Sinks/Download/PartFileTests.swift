@@ -167,7 +167,7 @@ import Testing
 
         init() throws {
             directory = try TemporaryDirectory()
-            download = Download(DownloadPlan(target: .file(directory.file("target"))))
+            download = Download(DownloadPlan(url: directory.file("target")))
             part = try PartFile.open(directory.file("part").path, permissions: 0o600)
             // Only an empty part can become a clone of the source, so this byte forces a copy.
             try part.append(Data("a".utf8))
