@@ -774,7 +774,7 @@ extension AnyRequestOperation {
         }
         return OperationRecord.Completion(
             attempt: number, requestPlan: requestPlan, exchange: exchange, moment: now,
-            summary: record.prepared?.summary, isObserved: record.isObserved, dependents: dependents)
+            prepared: record.prepared, isObserved: record.isObserved, dependents: dependents)
     }
 
     // The body is complete, in memory. With `decodesAtOnce`, decoding is fast and calls no user code. If nothing observes
@@ -835,7 +835,7 @@ extension AnyRequestOperation {
             }
             return outcome.keeping(data)
         } catch let error as RequestError {
-            return AnyOutcome(error: error.with(completion.summary, response: exchange.head))
+            return AnyOutcome(error: error.with(completion.prepared?.summary, response: exchange.head))
         } catch {
             return AnyOutcome(
                 error: RequestError(

@@ -372,7 +372,7 @@ extension OperationRecord {
         let requestPlan: RequestPlan
         let exchange: Exchange
         let moment: CompactInstant
-        let summary: RequestSummary?
+        let prepared: PreparedRequest?
         let isObserved: Bool
         let dependents: [AnyRequestOperation]
     }

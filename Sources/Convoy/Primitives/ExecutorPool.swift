@@ -172,7 +172,7 @@ struct ExecutorWork {
     private var isQueued = false
 
     mutating func add(_ piece: @escaping @Sendable () -> Void) -> Bool {
-        put(piece)
+        pending.append(piece)
         defer { isQueued = true }
         return !isQueued
     }
@@ -223,24 +223,22 @@ struct ThreadSlot<Value: AnyObject>: Sendable {
         self.key = hasKey && pthread_key_create(&key, nil) == 0 ? key : nil
     }
 
-    private(set) var value: Value? {
-        get {
-            guard let key else { return Thread.current.threadDictionary[name] as? Value }
-            return pthread_getspecific(key).map { Unmanaged<Value>.fromOpaque($0).takeUnretainedValue() }
-        }
-        nonmutating set {
-            if let key {
-                pthread_setspecific(key, newValue.map { Unmanaged.passUnretained($0).toOpaque() })
-            } else {
-                Thread.current.threadDictionary[name] = newValue
-            }
-        }
+    var value: Value? {
+        guard let key else { return Thread.current.threadDictionary[name] as? Value }
+        return pthread_getspecific(key).map { Unmanaged<Value>.fromOpaque($0).takeUnretainedValue() }
     }
 
     func with<Result>(_ value: Value, _ body: () -> Result) -> Result {
-        let outer = self.value
-        self.value = value
-        defer { self.value = outer }
+        guard let key else {
+            let values = Thread.current.threadDictionary
+            let outer = values[name]
+            values[name] = value
+            defer { values[name] = outer }
+            return body()
+        }
+        let outer = pthread_getspecific(key)
+        pthread_setspecific(key, Unmanaged.passUnretained(value).toOpaque())
+        defer { pthread_setspecific(key, outer) }
         return body()
     }
 }

@@ -5,7 +5,7 @@
 final class WakeUps {
     private static let current = ThreadSlot<WakeUps>()
 
-    private var postponed = Fifo<() -> Void>()
+    private var postponed: [() -> Void] = []
 
     /// Wake-ups on this thread are postponed until the function returns or calls ``performAll()``.
     static func postponing(_ body: (WakeUps) -> Void) {
@@ -22,5 +22,9 @@ final class WakeUps {
     /// Performs the wake-ups that this thread has postponed; called before code that may make the thread wait.
     static func performPostponed() { current.value?.performAll() }
 
-    func performAll() { while let wakeUp = postponed.popFirst() { wakeUp() } }
+    func performAll() {
+        let wakeUps = postponed
+        postponed = []
+        for wakeUp in wakeUps { wakeUp() }
+    }
 }

@@ -172,8 +172,9 @@ import Testing
     }
 
     @Test func inPlaceAHandlerThatComesLateIsCalledBeforeItIsAdded() async {
-        let operation = StubServer().manager().enqueue(.stub("a"))
-        _ = await operation.resultCode()
+        let manager = StubServer().manager()
+        let operation = manager.enqueue(.stub("a"))
+        await manager.drain()
         let seen = EventLog<Bool>()
         operation.onFinish(on: .inPlace) { seen.record((try? $0.get()) != nil) }
         #expect(seen.events == [true])

@@ -51,11 +51,6 @@ struct HostQueues {
         queue.append(operation, line: 3 * operation.record.priority.priorityIndex + rank.rawValue)
     }
 
-    /// Whether an operation may get a slot.
-    func mayTakeNext(limit: Int) -> Bool {
-        running - unstarted < limit && lines.begun.first != nil || running < limit && lines.new.first != nil
-    }
-
     /// Gives a slot to the operation that is next, and returns it.
     mutating func takeNext(limit: Int, takesNew: Bool = true, now: ContinuousClock.Instant) -> AnyRequestOperation? {
         while true {

@@ -77,21 +77,11 @@ struct Schedule {
         /// See whether the task should run or pause.
         case adjust
         case finish
-
-        /// Whether the order in which threads perform such steps matters.
-        var usesQueue: Bool {
-            switch self {
-            case .enter, .start, .startElsewhere: true
-            case .prepare, .refuseStart, .refuse, .fail, .begin, .launch, .send, .adjust, .finish: false
-            }
-        }
     }
 
     /// The next operation to run, and what else follows a change.
     struct Next: Sendable {
         var step: (operation: AnyRequestOperation, Step?)?
-        /// Whether no other operation can start now.
-        var isLast = false
         var holds: [HostQueues.NewHold] = []
         /// Shared transfers that no operation needs any more, to be cancelled.
         var abandoned: [AnyRequestOperation] = []
@@ -119,33 +109,30 @@ struct Schedule {
     ) -> (step: Step?, notifiesEvents: Bool)? {
         guard !operation.record.isEnqueued, operation.record.isWaitingToStart else { return nil }
         let notifiesEvents = list(operation, role, now)
-        return (arrived(operation, role, preparing: defaults), notifiesEvents)
-    }
-
-    private mutating func arrived(
-        _ operation: AnyRequestOperation, _ role: OperationRecord.Role, preparing defaults: RequestDefaults?
-    ) -> Step? {
         let entersAtOnce = queueKind == .callers && role == .caller
-        guard operation.record.phase != .ended else { return entersAtOnce ? .enter : .start }
+        var step: Step? = entersAtOnce ? .enter : .start
+        guard operation.record.phase != .ended else { return (step, notifiesEvents) }
         operation.record.phase = .preparing
-        if isShutDown, role != .barrier { return .refuse }
-        if entersAtOnce {
+        if isShutDown, role != .barrier {
+            step = .refuse
+        } else if entersAtOnce {
             operation.record.phase = .handedOver
-            return .enter
-        }
-        if operation.record.unfinished > 0 {
+        } else if operation.record.unfinished > 0 {
             operation.record.phase = .blocked
-            return nil
-        }
-        guard let defaults, let plan = operation.record.requestPlan,
+            step = nil
+        } else if let defaults, let plan = operation.record.requestPlan,
             operation.record.prepared != nil || !defaults.hasCache
-        else { return .prepare }
-        do throws(RequestError) {
-            if operation.record.prepared == nil { operation.record.prepared = try plan.request.prepared(defaults) }
-            return queue(operation)
-        } catch {
-            return .fail(error.with(plan.request.summary))
+        {
+            do throws(RequestError) {
+                if operation.record.prepared == nil { operation.record.prepared = try plan.request.prepared(defaults) }
+                step = queue(operation)
+            } catch {
+                step = .fail(error.with(plan.request.summary))
+            }
+        } else {
+            step = .prepare
         }
+        return (step, notifiesEvents)
     }
 
     /// Returns whether the caller sends the event that the operation was queued.
@@ -421,12 +408,31 @@ struct Schedule {
             }
             if !operation.record.hasHadSlot { retryBudget.noteRequest(now: now) }
             operation.record.hasHadSlot = true
-            next.step = (operation, step(operation, now))
+            guard !operation.record.hasBegun else {
+                operation.record.hasSent = true
+                next.step = (operation, run(operation))
+                break
+            }
+            operation.record.phase = .handedOver
+            let isBeside = queueKind == .callers || operation.record.role == .shared
+            guard isBeside ? isReentrant && operation.startsInline : startsHere(operation),
+                // Whether the cache still has its response is asked outside the lock.
+                operation.record.followUp?.cacheExchange == nil
+            else {
+                next.step = (operation, isBeside ? .startElsewhere : .enter)
+                break
+            }
+            queues.began(operation)
+            (operation.record.attempt, operation.record.hasSent) = (1, true)
+            operation.record.timings.startedMoment = CompactInstant(now)
+            var step = run(operation)
+            if !operation.mayIntercept, operation.record.followUp?.sharedAnswer == nil {
+                let launch = operation.record.launch(1, pausesInPlace: operation.pausesInPlace, CompactInstant(now))
+                step = launch.map { .send($0) }
+            }
+            next.step = (operation, step)
         }
         isHandingOver = next.step != nil
-        if let step = next.step?.1, !step.usesQueue, !queues.mayTakeNext(limit: limit) {
-            (next.isLast, isHandingOver) = (true, false)
-        }
         if !queues.newHolds.isEmpty { next.holds = queues.takeNewHolds() }
         if !abandoned.isEmpty { swap(&next.abandoned, &abandoned) }
         return next
@@ -436,27 +442,6 @@ struct Schedule {
     /// reference, if the manager's own queue neither limits nor suspends operations.
     private func startsHere(_ operation: AnyRequestOperation) -> Bool {
         isReentrant && !isQueueLimited && !isQueueSuspended && operation.isInternal && operation.startsInline
-    }
-
-    private mutating func step(_ operation: AnyRequestOperation, _ now: ContinuousClock.Instant) -> Step? {
-        if operation.record.hasBegun {
-            operation.record.hasSent = true
-            return run(operation)
-        }
-        operation.record.phase = .handedOver
-        let isBeside = queueKind == .callers || operation.record.role == .shared
-        guard isBeside ? isReentrant && operation.startsInline : startsHere(operation),
-            // Whether the cache still has its response is asked outside the lock.
-            operation.record.followUp?.cacheExchange == nil
-        else {
-            return isBeside ? .startElsewhere : .enter
-        }
-        queues.began(operation)
-        (operation.record.attempt, operation.record.hasSent) = (1, true)
-        operation.record.timings.startedMoment = CompactInstant(now)
-        let step = run(operation)
-        if operation.mayIntercept || operation.record.followUp?.sharedAnswer != nil { return step }
-        return operation.record.launch(1, pausesInPlace: operation.pausesInPlace, CompactInstant(now)).map { .send($0) }
     }
 
     // MARK: After the start
@@ -481,7 +466,8 @@ struct Schedule {
     /// True if the attempt is the current one; its body is then decoded.
     mutating func bodyComplete(_ operation: AnyRequestOperation, _ number: Int, commits: Bool) -> Bool {
         let isDecided = operation.record.phase == .deciding && operation.record.attempt == number
-        guard isDecided || attemptEnded(operation, number) else { return false }
+        guard isDecided || operation.record.currentAttempt == number else { return false }
+        if case .waiting(let wait) = operation.record.phase { leave(operation, wait) }
         operation.record.phase = .completing(isCommitted: commits)
         return true
     }

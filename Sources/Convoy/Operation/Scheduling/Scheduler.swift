@@ -185,7 +185,6 @@ final class Scheduler: Sendable {
             guard let (operation, step) = next.step else { return }
             count += 1
             if case .enter? = step { if enter(operation) { count -= 1 } } else { operation.perform(step) }
-            if next.isLast { return }
             // The current thread may be the main thread, and other threads may add operations as fast as it starts
             // them.
             if count == Self.inlineStartLimit {

@@ -309,7 +309,7 @@
         func number(_ info: CURLINFO) -> Int { Int(convoy_get_number(easy, info)) }
 
         func measure(_ metrics: inout TransferMetrics, _ session: TLSSession?) {
-            func time(_ info: CURLINFO) -> Duration { .microseconds(number(info)) }
+            let time = { (info: CURLINFO) in Duration.microseconds(self.number(info)) }
             let hasOpened = number(CURLINFO_NUM_CONNECTS) > 0
             (metrics.firstByte, metrics.total) = (time(CURLINFO_STARTTRANSFER_TIME_T), time(CURLINFO_TOTAL_TIME_T))
             metrics.sentHeaderBytes = Int64(number(CURLINFO_REQUEST_SIZE))

@@ -99,7 +99,9 @@
         // MARK: The owner's requests
 
         func update(in loop: CurlLoop) {
-            let desired = changeDesired(removing: [.queued, .bodyReady, .resumed])
+            let mask = ~DesiredTransferState([.queued, .bodyReady, .resumed]).rawValue
+            let desired = DesiredTransferState(
+                rawValue: desired.bitwiseAnd(mask, ordering: .acquiringAndReleasing).oldValue)
             if desired.contains(.cancelled) { return finish(RequestError(.cancelled, "the task was cancelled")) }
             if case .waiting = phase {
                 guard desired.contains(.begun), !desired.contains(.suspended) else { return }
@@ -780,7 +782,7 @@
 
     extension CurlTransfer: TransferTask {
         func resume() {
-            _ = changeDesired(removing: .suspended)
+            desired.bitwiseAnd(~DesiredTransferState.suspended.rawValue, ordering: .acquiringAndReleasing)
             engine.look(at: self, adding: [.begun, .resumed])
         }
 
@@ -801,10 +803,6 @@
         /// Returns the state before, on any thread.
         func changeDesired(adding new: DesiredTransferState) -> DesiredTransferState {
             .init(rawValue: desired.bitwiseOr(new.rawValue, ordering: .acquiringAndReleasing).oldValue)
-        }
-
-        func changeDesired(removing old: DesiredTransferState) -> DesiredTransferState {
-            .init(rawValue: desired.bitwiseAnd(~old.rawValue, ordering: .acquiringAndReleasing).oldValue)
         }
     }
 
