@@ -484,10 +484,12 @@ extension AnyRequestOperation {
 
     private func claimStart(hasAnswer: Bool) -> (step: Schedule.Step?, begins: Bool, notifiesEvents: Bool) {
         let now = scheduler.clock.now
-        var isObserved = false
+        var (isObserved, mayStartOthers) = (false, false)
         let start = notifying([.isExecuting]) {
-            schedule(at: now) { schedule in
+            scheduler.schedule.withLock { schedule in
+                let hadSlot = record.hasSlot
                 let start = schedule.start(self, CompactInstant(now), hasAnswer: hasAnswer)
+                mayStartOthers = hadSlot && !record.hasSlot || !schedule.abandoned.isEmpty
                 // The value of `isExecuting` has changed only if the operation begins.
                 guard start.begins else { return (start, OperationRecord.NotificationTargets.none) }
                 isObserved = record.isObserved
@@ -502,6 +504,7 @@ extension AnyRequestOperation {
                 return record.registry?.value.startNotification == .endFollows
             }
         if endFollows { finish(wasExecuting: true) }
+        if mayStartOthers { scheduler.pump() }
         return start
     }
 
@@ -1105,13 +1108,15 @@ extension AnyRequestOperation {
 
     private func conclude(_ given: consuming Ended, then next: Schedule.Next?, taskHasEnded: Bool) {
         var ended = given
-        for stop in ended.callers { stop() }
+        // No code that may wait for another operation runs before the next operation has begun.
         if let ending = ended.ending.take(), let dispatch = ended.dispatch.take(), let outcome = ending.outcome {
             for handler in dispatch.handlers { handler.run(outcome) }
-            release(ending)
-            return scheduler.handOver(next)
+            scheduler.handOver(next)
+            for stop in ended.callers { stop() }
+            return release(ending)
         }
         scheduler.handOver(next)
+        for stop in ended.callers { stop() }
         guard let dispatch = ended.dispatch.take() else {
             // The task is cancelled before its slot is given to another operation.
             if let transfer = ended.transfer, !taskHasEnded { scheduler.cancel(transfer.task) }

@@ -28,7 +28,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     // Starting is brief, so one operation at a time is enough. A serial queue gets a thread when it needs one. A
     // concurrent queue would wait for one of the threads that such queues share, one for each core. Other code may
     // block all of these. The superclass does not retain it.
-    private let startQueue = DispatchQueue(label: "convoy.manager")
+    let startQueue = DispatchQueue(label: "convoy.manager")
 
     override init() {
         super.init()

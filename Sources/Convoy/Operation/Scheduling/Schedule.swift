@@ -23,7 +23,7 @@ struct Schedule {
     /// Whether the manager's own queue is suspended, and whether it has its own limit.
     var (isQueueSuspended, isQueueLimited) = (false, false)
     private var heldGroups = WaitQueue()
-    private var abandoned: [AnyRequestOperation] = []
+    private(set) var abandoned: [AnyRequestOperation] = []
     /// The number of threads that cancel operations; operations about to be cancelled must get no slot.
     var cancellations = 0
     /// The cancellations of operations of operation queues: those since slots are withheld, and those that are running.

@@ -35,6 +35,7 @@ final class Scheduler: Sendable {
     /// The batches and similar producers that have not ended.
     let producers = Locked<[ObjectIdentifier: any Producer]>([:])
     let monitorQueue = DispatchQueue(label: "convoy.monitors")
+    private let startQueue: DispatchQueue
     private let executors = ExecutorPool()
     private let otherExecutors = Locked<[QualityOfService: ExecutorPool]>([:])
 
@@ -74,6 +75,7 @@ final class Scheduler: Sendable {
         (self.cookies, self.clock, self.unit, self.samplesHosts) = (cookies, clock, unit, samplesHosts)
         (self.cache, self.queue, self.ownQueue) = (cache?.connection.engine, queue, ownQueue)
         rateLimit = RateLimit(maxBytesPerSecond, clock: clock)
+        startQueue = ownQueue?.startQueue ?? DispatchQueue(label: "convoy.manager")
         self.schedule = Locked(schedule(transport.isReentrant))
         ownQueue?.follow(self)
     }
@@ -149,7 +151,7 @@ final class Scheduler: Sendable {
     func pump() { changing { _ in } }
 
     /// Calls `pump()` on another thread, because many operations may start and the current thread has other work.
-    func pumpElsewhere() { taskControl.async { self.pump() } }
+    func pumpElsewhere() { startQueue.async { self.pump() } }
 
     // Changes the schedule, and starts what may start then. One thread at a time starts or queues operations, so they
     // enter the operation queue in the order of their slots.
@@ -379,7 +381,7 @@ extension Scheduler {
     }
 
     private func awaitSlot(_ operation: AnyRequestOperation) {
-        if operation.policyBox?.policies.isCoalesced == true, share(operation) { return }
+        if queue != nil, operation.policyBox?.policies.isCoalesced == true, share(operation) { return }
         if let engine = cache { consult(engine, operation) } else { queue(operation) }
     }
 

@@ -44,6 +44,7 @@ final class Download: @unchecked Sendable {
     /// Of the part's first record; every later record of this download keeps it.
     private var notedBytes: Int64?
     private(set) var isContinuable = false
+    private var isClosed = false
     private var hasBegunBody = false
     private var first: URL?
     /// Identifies the part: a hash of the first attempt's URL, regardless of redirects.
@@ -518,10 +519,7 @@ final class Download: @unchecked Sendable {
         try part.setFinalPermissions(plan.permissions, replacing: plan.replaces ? directory + "/" + name : nil)
         let version = try prepareVersion(head, named: name)
         if plan.replaces { try part.rename(to: directory + "/" + name) }
-        // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays, and
-        // with a record, a later download would resume the part even after the file was changed.
-        if !plan.replaces { removeRecord() }
-        while !plan.replaces, try !part.renameIfFree(to: directory + "/" + name) {
+        while !plan.replaces, try !rename(part, to: directory + "/" + name) {
             if plan.existing == .skip {
                 try plan.checkFile(name)
                 part.remove()
@@ -534,6 +532,15 @@ final class Download: @unchecked Sendable {
         // A failure is ignored: without the version file, the next download only fetches the file again.
         if let version { try? versionFile.write(version, synchronized: false) }
         return finishCommit(name)
+    }
+
+    /// False when a file of that name exists.
+    private func rename(_ part: PartFile, to path: String) throws(RequestError) -> Bool {
+        if let isFree = try part.renameIfFree(to: path) { return isFree }
+        // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays, and
+        // with a record, a later download would resume the part even after the file was changed.
+        removeRecord()
+        return try part.linkIfFree(to: path)
     }
 
     private func removeRecord() {
@@ -552,18 +559,26 @@ final class Download: @unchecked Sendable {
     /// After `completion`, on the serial executor, another download may use the part.
     func close(_ completion: @escaping @Sendable () -> Void) {
         stop()
-        release(completion)
-    }
-
-    /// The next attempt opens the part again, as another process would.
-    func release(_ completion: @escaping @Sendable () -> Void) {
         executor.async {
             self.letGo()
             completion()
         }
     }
 
+    /// The next attempt opens the part again, as another process would.
+    func release(_ completion: @escaping @Sendable () -> Void) {
+        executor.async {
+            if !self.isClosed {
+                self.letGo()
+                self.isClosed = false
+            }
+            completion()
+        }
+    }
+
     private func letGo() {
+        guard !isClosed else { return }
+        isClosed = true
         let discarded = shared.withLock { $0.discarded }
         if let discarded, part == nil { try? openPart(of: discarded, permissions: plan.permissions) }
         guard let part else { return }

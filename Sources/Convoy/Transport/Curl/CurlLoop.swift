@@ -120,7 +120,7 @@
                 // once and with another clock.
                 if due >= 0 { sleep = min(sleep, .milliseconds(due > 0 ? due + 2 : 0)) }
                 if !isIdle { sleep = min(sleep, max(.zero, nextPlainLook - start)) }
-            } else {
+            } else if !isIdle {
                 sleep = min(sleep, longestLook)
             }
             let milliseconds = Int32(clamping: Int64((sleep / .milliseconds(1)).rounded(.up)))

@@ -34,6 +34,15 @@ import Testing
         #expect(server.exchanges.count == 1)
     }
 
+    @Test func operationsWithoutAManagerShareNothing() async {
+        let server = StubServer { $0.answer(200) }
+        let request = request().mutuallyExclusive("a")
+        let operations = (0..<2).map { _ in RequestOperation(request, transport: server.transport) }
+        for operation in operations { operation.start() }
+        for operation in operations { #expect(await operation.resultCode() == nil) }
+        #expect(server.exchanges.count == 2)
+    }
+
     @Test func aRequestAfterTheEndIsSentSeparately() async throws {
         let server = StubServer()
         let manager = server.manager()

@@ -9,6 +9,20 @@ import Testing
     private static let transportsThread = ThreadSlot<Mark>()
     private static var isOnTransportsThread: Bool { transportsThread.value != nil }
 
+    /// A transport that answers inside `resume()` ends one request while it begins the next.
+    @Test func requestsThatEndAtOnceDoNotNest() async {
+        let manager = StubServer { $0.answer(200) }.manager(1)
+        manager.isSuspended = true
+        let count = 5_000
+        let answered = await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<count { group.addTask { (try? await manager.send(Request.stub("a"))) != nil } }
+            while manager.scheduler.schedule.withLock({ $0.count }) < count { await Task.yield() }
+            manager.isSuspended = false
+            return await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+        }
+        #expect(answered == count)
+    }
+
     /// Only the host's limit delays the requests; the manager has free slots.
     @Test func aQueuedOperationYieldsItsSlotToItsNewDependency() async throws {
         let server = StubServer.held()
