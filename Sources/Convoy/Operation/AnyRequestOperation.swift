@@ -753,19 +753,20 @@ extension AnyRequestOperation {
     ) -> OperationRecord.Completion? {
         let now = CompactInstant(scheduler.clock.now)
         return scheduler.schedule.withLock { schedule in
-            if !isSent { record.timings.attemptStartedMoment = nil }
-            return completion(&schedule, number, head, request, metrics, now, commits: commits)
+            completion(&schedule, number, head, request, metrics, now, commits: commits, isSent: isSent)
         }
     }
 
     private func completion(
         _ schedule: inout Schedule, _ number: Int, _ head: ResponseHead, _ request: PreparedRequest,
-        _ metrics: CopyOnWrite<TransferMetrics>?, _ now: CompactInstant, commits: Bool = false
+        _ metrics: CopyOnWrite<TransferMetrics>?, _ now: CompactInstant, commits: Bool = false,
+        isSent: Bool = true
     ) -> OperationRecord.Completion? {
         guard let requestPlan = record.requestPlan, schedule.bodyComplete(self, number, commits: commits) else {
             return nil
         }
         record.timings.finishedMoment = now
+        if !isSent { record.timings.attemptStartedMoment = nil }
         let exchange = Exchange(
             request: request, head: head, timings: record.timings, transfer: record.progress, metrics: metrics,
             earlierAttempts: record.followUp?.earlierAttempts ?? [])

@@ -81,7 +81,7 @@ enum FollowUp {
         }
     }
 
-    // All on which the decision depends. It is made outside the lock, because a redirect policy may be user code.
+    // The decision depends on nothing else. It is made outside the lock, because a redirect policy may be user code.
     struct Situation: Sendable {
         let ending: AttemptEnding
         /// The request before its interceptors.

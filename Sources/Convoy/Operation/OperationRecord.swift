@@ -265,7 +265,7 @@ extension OperationRecord {
 // MARK: The task of an attempt
 
 extension OperationRecord {
-    /// What the task of an attempt is made from.
+    /// The request, the plan and the download of a task that is about to be made.
     struct Launch: Sendable {
         let number: Int
         let request: PreparedRequest

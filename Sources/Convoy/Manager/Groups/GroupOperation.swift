@@ -46,7 +46,7 @@ import Foundation
 /// - ``onFinish(on:_:)-(Delivery?,_)``
 /// - ``copy()``
 public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unchecked Sendable, TypedDependency {
-    // @unchecked: this class adds only a lock and a constant to its superclass.
+    // @unchecked: this class adds only a lock to its superclass.
 
     /// The result of a group.
     public typealias Result = Swift.Result<Output, RequestError>

@@ -53,7 +53,7 @@ struct Schedule {
         queues = HostQueues(limits: hosts, prioritization, rate: rate)
     }
 
-    /// What an event asks for once the lock is released.
+    /// The action that follows an event, after the lock is released.
     enum Step: Sendable {
         /// Build and check the request and ask the cache, then call ``Schedule/prepared(_:hasAnswer:)``.
         case prepare
