@@ -19,14 +19,17 @@ package final class EventLog<Event: Sendable>: @unchecked Sendable {
     package var events: [Event] { lock.withLock { recorded } }
     package var count: Int { lock.withLock { recorded.count } }
 
-    package func record(_ event: Event) {
-        let due: [Waiter] = lock.withLock {
+    /// Returns the number of events with this one.
+    @discardableResult
+    package func record(_ event: Event) -> Int {
+        let (count, due): (Int, [Waiter]) = lock.withLock {
             recorded.append(event)
             let due = waiters.filter { $0.value.count <= recorded.count }
             for identity in due.keys { waiters[identity] = nil }
-            return Array(due.values)
+            return (recorded.count, Array(due.values))
         }
         for waiter in due { waiter.continuation.resume(returning: true) }
+        return count
     }
 
     /// Waits until this number of events was recorded; an issue after `bound`.

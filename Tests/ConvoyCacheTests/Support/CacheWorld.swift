@@ -37,8 +37,7 @@ final class CacheWorld: Sendable {
         change(&configuration)
         manager = RequestManager(configuration: configuration)
         server.respond { [sent] request in
-            sent.record(request)
-            return reply(request, sent.count)
+            reply(request, sent.record(request))
         }
     }
 

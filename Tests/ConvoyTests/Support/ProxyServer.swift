@@ -128,10 +128,8 @@ import Testing
         convenience init(firstTo first: Int, thenTo next: Int) throws {
             let clients = EventLog<Void>()
             try self.init { client in
-                clients.record(())
-                guard let origin = LoopbackConnection(port: UInt16(clamping: clients.count == 1 ? first : next)) else {
-                    return
-                }
+                let port = clients.record(()) == 1 ? first : next
+                guard let origin = LoopbackConnection(port: UInt16(clamping: port)) else { return }
                 Thread { origin.copy(from: client) }.start()
                 client.copy(from: origin)
             }
