@@ -293,16 +293,18 @@ extension AnyRequestOperation {
         _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest?, _ reason: RetryAfterReason?,
         _ note: FollowUp.Note?
     ) {
-        let (attempt, progress) = (ending.attempt, progress)
+        let attempt = ending.attempt
+        let received = attempt.receiving.withLock { $0 }
         let record = AttemptRecord(
             number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: ending.ended,
             response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code,
-            message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: progress,
+            message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: received.progress,
             metrics: ending.metrics?.value)
         let transfer: Transfer? = withLock { state in
             guard state.repeats(attempt.number) else { return nil }
             let followUp = state.makeFollowUp()
             followUp.history.records.append(record)
+            state.keep(received)
             (followUp.request, followUp.adapted, followUp.due) = (request ?? followUp.request, nil, nil)
             followUp.history.note(note, ending)
             if case .startOver = note { followUp.startsOver = true }
