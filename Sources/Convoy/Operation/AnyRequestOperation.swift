@@ -1075,7 +1075,8 @@ extension AnyRequestOperation {
         var next: Schedule.Next?
         let ended = scheduler.changing(at: now.instant, then: &next) {
             end(
-                &$0, outcome, attempt: attempt, received, isDelivered: isDelivered, onlyBeforeStart: onlyBeforeStart, now
+                &$0, outcome, attempt: attempt, received, isDelivered: isDelivered, onlyBeforeStart: onlyBeforeStart,
+                now
             )
         }
         if let ended {

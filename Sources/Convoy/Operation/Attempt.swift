@@ -97,10 +97,10 @@ final class Attempt: TransportClient {
         return operation.withLock { $0.nextRequest }?.body?.canRepeat != false
     }
 
-    /// The first `resume()` has returned; true if the task may have to be paused or resumed since.
+    // The first `resume()` has returned; true if the task may have to be paused or resumed since.
     func hasSetOff() -> Bool { setOff.exchange(.isOver, ordering: .acquiringAndReleasing) == .adjustsAfterwards }
 
-    /// Whether the task is to be told after its first `resume()`. Otherwise a pause could come before it.
+    // Whether the task is to be told after its first `resume()`. Otherwise a pause could come before it.
     func adjustsLater() -> Bool {
         setOff.compareExchange(
             expected: .isUnderWay, desired: .adjustsAfterwards, ordering: .acquiringAndReleasing
