@@ -968,7 +968,7 @@ extension AnyRequestOperation {
         let pausesInPlace = self.pausesInPlace && segment == nil && download?.keepsPart != true
         let received = attempt?.receiving.withLock { $0 }
         let change = schedule(at: now) {
-            $0.setSuspended(isSuspended, self, by: suspensionReason, pausesInPlace: pausesInPlace, received, now)
+            $0.setSuspended(isSuspended, self, by: suspensionReason, pausesInPlace: pausesInPlace, now, received)
         }
         guard let change else { return }
         emit(isSuspended ? .suspended : .resumed)

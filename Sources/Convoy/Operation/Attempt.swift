@@ -179,7 +179,7 @@ extension Attempt {
         if let failure { return fail(failure) }
         // A complete response replaces the old partial file. A later attempt may resume the new one.
         if head.statusCode == 200, case .body(0, _)? = answer {
-            operation.withLock { if $0.currentAttempt == number { $0.followUp?.startsOver = false } }
+            operation.withLock { if $0.currentAttempt == number { $0.followUp?.history.startsOver = false } }
         }
         operation.emit(.response(head), during: number)
         if stallDetector != nil { watchSpeed() }
@@ -263,11 +263,14 @@ extension Attempt {
         var (isTooMuch, isToBeWritten) = (false, false)
         let taken = receiving.withLock { receiving -> (any BodySink)? in
             guard receiving.accepts, let sink = receiving.sink else { return nil }
-            if sink.counts { receiving.progress.download.completedBytes += Int64(data.count) }
-            isTooMuch = receiving.bodyCount > receiving.bodyLimit
+            let count = receiving.bodyCount + (sink.counts ? Int64(data.count) : 0)
+            isTooMuch = count > receiving.bodyLimit
             if isTooMuch, !receiving.isPreview {
                 failure = tooLarge
-            } else if sink is MemorySink {
+                return sink
+            }
+            receiving.progress.download.completedBytes = count
+            if sink is MemorySink {
                 do throws(RequestError) { try sink.write(data) } catch { failure = error }
             } else {
                 (receiving.isBusy, isToBeWritten) = (true, true)

@@ -267,7 +267,7 @@ extension OperationRecord {
         let request: PreparedRequest
         let plan: RequestPlan
         let moment: CompactInstant
-        let progress: TransferProgress
+        var progress = TransferProgress()
         var download: Download?
         var asksForWhole = false
     }
@@ -290,7 +290,7 @@ extension OperationRecord {
         } else if requestPlan.request.destination.isFile {
             let followUp = makeFollowUp()
             followUp.download = followUp.download ?? requestPlan.request.destination.makeDownload()
-            (launch.download, launch.asksForWhole) = (followUp.download, followUp.startsOver)
+            (launch.download, launch.asksForWhole) = (followUp.download, followUp.history.startsOver)
         }
         return launch
     }

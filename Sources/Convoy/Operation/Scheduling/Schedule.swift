@@ -513,7 +513,7 @@ struct Schedule {
     // Nil if the operation was suspended before, or still is. A transport that cannot pause in place ends the attempt.
     mutating func setSuspended(
         _ isSuspended: Bool, _ operation: AnyRequestOperation, by reason: SuspensionReasons, pausesInPlace: Bool,
-        _ received: Attempt.Receiving?, _ now: ContinuousClock.Instant
+        _ now: ContinuousClock.Instant, _ received: Attempt.Receiving? = nil
     ) -> SuspensionChange? {
         if operation.record.hasOutcome { return nil }
         let wasSuspended = operation.record.isSuspended
