@@ -1242,21 +1242,28 @@ extension AnyRequestOperation {
         var handlers = dispatch.handlers
         var ending: OperationRecord.Ending?
         repeat {
+            var pieces: [@Sendable () -> Void] = []
             if let outcome {
                 for handler in handlers {
                     switch handler.place {
                     case .here, .inTurn: handler.run(outcome)
                     case .inPlace: CallbackInPlace.run { handler.run(outcome) }
-                    case .executor, .elsewhere: run(handler, with: outcome)
+                    case .executor: pieces.append { self.call(handler, with: outcome) }
+                    case .elsewhere: run(handler, with: outcome)
                     }
                 }
             }
-            handlers = schedule { schedule in
+            var next: Schedule.Next?
+            let isQueued = scheduler.changing(at: scheduler.clock.now, then: &next) { schedule in
                 // Handlers that were added during the dispatch run after the earlier ones.
-                if outcome != nil, !record.handlers.isEmpty { return record.takeHandlers() }
-                ending = endDelivery(&schedule, outcome == nil ? nil : .sentOff, isEnd: isEnd)
-                return []
+                handlers = outcome == nil ? [] : record.takeHandlers()
+                if handlers.isEmpty {
+                    ending = endDelivery(&schedule, outcome == nil ? nil : .sentOff, isEnd: isEnd)
+                }
+                return pieces.reduce(false) { record.executor.add($1) || $0 }
             }
+            if isQueued { scheduler.executors(qualityOfService).submit(self) }
+            scheduler.handOver(next)
         } while !handlers.isEmpty
         if let ending = ending.take() { release(ending) }
     }
@@ -1280,14 +1287,16 @@ extension AnyRequestOperation {
 
     /// - Parameter counts: whether ``whenSettled(_:)`` waits until this handler has returned.
     private func run(_ handler: FinishHandler, with outcome: AnyOutcome, counts: Bool = true) {
-        run(at: handler.place) {
-            handler.run(outcome)
-            var ending = self.schedule { schedule -> OperationRecord.Ending? in
-                if handler.place.isExecutor { self.record.executorHandlers -= 1 }
-                return counts ? self.endDelivery(&schedule, .handlerReturned) : nil
-            }
-            if let ending = ending.take() { self.release(ending) }
+        run(at: handler.place) { self.call(handler, with: outcome, counts: counts) }
+    }
+
+    private func call(_ handler: FinishHandler, with outcome: AnyOutcome, counts: Bool = true) {
+        handler.run(outcome)
+        var ending = schedule { schedule -> OperationRecord.Ending? in
+            if handler.place.isExecutor { record.executorHandlers -= 1 }
+            return counts ? endDelivery(&schedule, .handlerReturned) : nil
         }
+        if let ending = ending.take() { release(ending) }
     }
 
     func run(at place: CallbackPlace, _ work: @escaping @Sendable () -> Void) {
