@@ -182,18 +182,6 @@ int convoy_disk_is_memory(int descriptor);
 /// Waits for running writes of a file. Returns 0, or the error number of a failed write since it was opened.
 int convoy_disk_error(int descriptor);
 
-/// A call with the parameters and results of `copy_file_range`.
-typedef long (*convoy_copy_call)(int from, int64_t *offset, int to, int64_t *position, size_t count, unsigned flags);
-/// Copies bytes of a file to the end of another file, which must be at `position`, inside the kernel.
-///
-/// The kernel clones a complete file into an empty one if the file system can share its blocks. Otherwise
-/// `copy_file_range`, or `call` instead of it, copies at most 64 MiB.
-///
-/// Returns the number of bytes, 0 when the kernel cannot copy between these files, or a negative error number of the
-/// target.
-int64_t convoy_disk_copy(
-    int to, int64_t position, int from, int64_t offset, int64_t count, convoy_copy_call call);
-
 // MARK: Digests, with the libcrypto that libcurl uses, or else the system's
 
 /// A hash function (RFC 1321, FIPS 180-4).

@@ -309,26 +309,6 @@ final class Download: @unchecked Sendable {
         if received.unsavedBytes >= 4 << 20 { try saveRecord(synchronized: false) }
     }
 
-    // A cancellation applies between pieces. If a digest is expected, bytes that the kernel copied are read at the end.
-    func write(_ source: FileBytes, in segment: FileSegment? = nil) throws(RequestError) {
-        guard let part else { return }
-        var (offset, isCopied) = (source.range.lowerBound, segment == nil)
-        while offset < source.range.upperBound, !isStopped {
-            if isCopied {
-                let count = try part.append(source, from: offset)
-                if count > 0 { try checkWritten() }
-                (offset, isCopied) = (offset + count, count > 0)
-                continue
-            }
-            let count = Int(min(1 << 20, source.range.upperBound - offset))
-            guard let data = source.read(at: offset, count: count) else {
-                throw RequestError(.connectionLost, "the stored body could not be read completely")
-            }
-            try write(data, in: segment)
-            offset += Int64(data.count)
-        }
-    }
-
     private func checkWritten() throws(RequestError) {
         // A complete part is checked when it is renamed.
         if part?.byteCount != totalBytes { try checkIntact() }
