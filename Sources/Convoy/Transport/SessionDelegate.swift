@@ -6,7 +6,8 @@ import Foundation
 #endif
 
 final class SessionDelegate: NSObject, URLSessionDataDelegate {
-    fileprivate struct Entry {
+    fileprivate final class Entry: @unchecked Sendable {
+        // @unchecked: the callbacks of a task follow each other. `refusal` is set before the call that lets the task end.
         let client: any TransportClient
         let request: PreparedRequest
         let body: LoaderBody?
@@ -15,6 +16,10 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         var hasHead = false
         var expectedBytes: Int64?
         var receivedBytes: Int64 = 0
+
+        init(_ client: any TransportClient, _ request: PreparedRequest, _ body: LoaderBody?) {
+            (self.client, self.request, self.body) = (client, request, body)
+        }
     }
 
     /// The entries by task identifier, which is unique within a session.
@@ -29,41 +34,42 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     func register(
         _ client: any TransportClient, for task: URLSessionTask, _ request: PreparedRequest, body: LoaderBody?
     ) {
-        entries.withLock { $0[task.taskIdentifier] = Entry(client: client, request: request, body: body) }
+        entries.withLock { $0[task.taskIdentifier] = Entry(client, request, body) }
+    }
+
+    private func entry(of task: URLSessionTask) -> Entry? { entries.withLock { $0[task.taskIdentifier] } }
+
+    private func end(_ task: URLSessionTask) -> Entry? {
+        entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }
     }
 
     func urlSession(
         _: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
-        if let response = response as? HTTPURLResponse {
+        if let response = response as? HTTPURLResponse, let entry = entry(of: dataTask) {
             let head = ResponseHead(response)
-            let entry = entries.withLock { entries in
-                if !head.isInformational { entries[dataTask.taskIdentifier]?.begin(head) }
-                return entries[dataTask.taskIdentifier]
-            }
-            if let defect = entry?.defect(of: head) {
-                entries.withLock { $0[dataTask.taskIdentifier] = nil }
+            if !head.isInformational { entry.begin(head) }
+            if let defect = entry.defect(of: head) {
+                _ = end(dataTask)
                 // In swift-corelibs-foundation, `cancel()` waits for the queue that runs this code.
                 DispatchQueue.global().async { dataTask.cancel() }
-                entry?.client.didFinish(defect.with(response: head))
+                entry.client.didFinish(defect.with(response: head))
             } else {
-                entry?.client.didReceive(head)
+                entry.client.didReceive(head)
             }
         }
         completionHandler(.allow)
     }
 
     func urlSession(_: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        let client = entries.withLock { entries in
-            entries[dataTask.taskIdentifier]?.receivedBytes += Int64(data.count)
-            return entries[dataTask.taskIdentifier]?.client
-        }
-        guard let client, !client.didReceive(data) else { return }
+        guard let entry = entry(of: dataTask) else { return }
+        entry.receivedBytes += Int64(data.count)
+        guard !entry.client.didReceive(data) else { return }
         // On Linux a `URLSessionTask` cannot pause. The client then buffers the data up to its limit.
         #if canImport(Darwin)
             dataTask.suspend()
-            client.didPause()
+            entry.client.didPause()
         #endif
     }
 
@@ -71,14 +77,14 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         _: URLSession, task: URLSessionTask, didSendBodyData _: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend _: Int64
     ) {
-        entries.withLock { $0[task.taskIdentifier]?.client }?.didSend(totalBytes: totalBytesSent)
+        entry(of: task)?.client.didSend(totalBytes: totalBytesSent)
     }
 
     func urlSession(
         _: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        completionHandler(entries.withLock { $0[task.taskIdentifier]?.body }?.makeStream())
+        completionHandler(entry(of: task)?.body?.makeStream())
     }
 
     func urlSession(
@@ -97,19 +103,19 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         #if canImport(FoundationNetworking)
             // Without this call, the task would never end; after it, the task still receives the 401 and its body.
             // Another queue makes the call, because it waits for URLSession's queue, which runs this code.
-            entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
+            entry(of: task)?.isChallenged = true
             DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
             let space = challenge.protectionSpace
             switch space.authenticationMethod {
             case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate:
                 // The check blocks. It must not run on this thread, which also calls back for other tasks.
-                DispatchQueue.global().async { [self, identifier = task.taskIdentifier] in
+                DispatchQueue.global().async { [self, entry = entry(of: task)] in
                     do throws(RequestError) {
                         let credential = try security.answer(to: space)
                         completionHandler(credential == nil ? .performDefaultHandling : .useCredential, credential)
                     } catch {
-                        entries.withLock { $0[identifier]?.refusal = error }
+                        entry?.refusal = error
                         completionHandler(.cancelAuthenticationChallenge, nil)
                     }
                 }
@@ -120,7 +126,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     }
 
     func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+        guard let entry = end(task) else { return }
         // URLSession on Linux does not report a redirect without a usable Location, and drops its body.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
@@ -140,7 +146,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 }
 
 extension SessionDelegate.Entry {
-    fileprivate mutating func begin(_ head: ResponseHead) {
+    fileprivate func begin(_ head: ResponseHead) {
         (hasHead, expectedBytes, receivedBytes) = (true, head.expectedBytes, 0)
     }
 

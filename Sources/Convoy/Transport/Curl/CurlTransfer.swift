@@ -380,7 +380,7 @@
                     handle?.setVerbose(isHTTPS || !wasAtFirstField)
                 }
             }
-            do throws(CurlHeaderParser.Defect) {
+            do throws(RequestError) {
                 guard var head = try response.parser.take(line) else { return line.count }
                 head.url = request.url
                 if !head.isInformational, let defect = begin(&head) {
@@ -392,7 +392,7 @@
                 if hasHead, let length = response.missingBytes, length > response.lengthToCheck { checkLength(length) }
                 return line.count
             } catch {
-                failure = RequestError(error.isCut ? .connectionLost : .badResponse, error.reason)
+                failure = error
                 return 0
             }
         }
