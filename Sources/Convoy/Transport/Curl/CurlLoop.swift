@@ -9,10 +9,10 @@
         let sockets: CurlSockets
         private let options: ConnectionOptions
         private var idleHandles: [CurlHandle] = []
-        @exclusivity(unchecked) private(set) var active: [ObjectIdentifier: CurlTransfer] = [:]
+        private(set) var active: [ObjectIdentifier: CurlTransfer] = [:]
         private var flushes: [CurlTransfer] = []
         private var continuing: [CurlTransfer] = []
-        @exclusivity(unchecked) var sharing = SharedConnections()
+        var sharing = SharedConnections()
         @exclusivity(unchecked) private(set) var now = ContinuousClock.now
         @exclusivity(unchecked) var lastProgress = ContinuousClock.now
         private var nextTimeCheck: ContinuousClock.Instant?

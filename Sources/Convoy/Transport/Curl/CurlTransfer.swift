@@ -17,15 +17,6 @@
         let isHTTPS: Bool
         let engine: CurlEngine
 
-        enum Phase {
-            /// The task was not resumed yet. Next: running, ended.
-            case waiting
-            /// libcurl runs the transfer. Next: ended.
-            case running
-            /// libcurl is done, and received bytes may wait for the client.
-            case ended
-        }
-
         /// What is known of the response, and what of its body waits for the client.
         struct ResponseState: ~Copyable {
             var parser: CurlHeaderParser
@@ -50,15 +41,16 @@
         // them changes, no called code reads or writes it.
         @exclusivity(unchecked) private var response: ResponseState
         @exclusivity(unchecked) var place = ConnectionPlace()
-        @exclusivity(unchecked) private(set) var client: (any TransportClient)?
-        @exclusivity(unchecked) private(set) var handle: CurlHandle?
+        private(set) var client: (any TransportClient)?
+        /// Nil before the first resume, and when libcurl is done, though received bytes may still wait for the client.
+        private(set) var handle: CurlHandle?
+        /// Nil before the first resume and after the end.
         @exclusivity(unchecked) private var loop: CurlLoop?
         private var source: (any UploadSource)?
         /// When bytes last moved, the request was last passed to libcurl, or a pause last ended.
         @exclusivity(unchecked) private var lastActivity = CurlTransfer.notBegun
         private static let notBegun = ContinuousClock.now
         private var failure: RequestError?
-        private var phase = Phase.waiting
         // Whether the owner has suspended the transfer. Unlike `desired`, this becomes false only when the bytes that
         // wait are delivered, so later bytes cannot overtake them.
         private var isHeldByOwner = false
@@ -103,11 +95,11 @@
             let desired = DesiredTransferState(
                 rawValue: desired.bitwiseAnd(mask, ordering: .acquiringAndReleasing).oldValue)
             if desired.contains(.cancelled) { return finish(RequestError(.cancelled, "the task was cancelled")) }
-            if case .waiting = phase {
+            if isOver.load(ordering: .relaxed) { return }
+            if self.loop == nil {
                 guard desired.contains(.begun), !desired.contains(.suspended) else { return }
                 self.loop = loop
                 source = makeSource()
-                phase = .running
                 timeoutInstant = request.attemptTimeout.map { .now + $0 }
                 return send(in: loop)
             }
@@ -139,7 +131,7 @@
         }
 
         func sendAgain() {
-            guard let loop, case .running = phase else { return }
+            guard let loop, handle != nil else { return }
             leaveLoop()
             send(in: loop)
             loop.looksAgain = true
@@ -157,11 +149,11 @@
             noteActivity()
             deliverUndecoded()
             guard !isHeld else { return }
-            if case .ended = phase { finish(nil) } else { unpause() }
+            if handle == nil { finish(nil) } else { unpause() }
         }
 
         private func unpause() {
-            guard isPaused, let handle, case .running = phase else { return }
+            guard isPaused, let handle else { return }
             isPaused = false
             noteActivity()
             // This call runs libcurl's callbacks at once, with the data that libcurl has buffered.
@@ -176,7 +168,7 @@
 
         /// Called when libcurl reports the end, or when the response is complete and sending makes no progress.
         func end(_ code: CURLcode) {
-            guard let handle, case .running = phase else { return }
+            guard let handle else { return }
             // libcurl has closed the bad connection, and nothing was sent.
             if place.isBad { return sendAgain() }
             let isCut = code == 0 && mayBeCut
@@ -213,7 +205,6 @@
             }
             failure = failure ?? loss.map { RequestError(.connectionLost, $0) }
             leaveLoop()
-            phase = .ended
             flush()
             // A complete body waits for the end of back-pressure, but a failure does not.
             if failure != nil || !isHeld { finish(failure) }
@@ -233,11 +224,8 @@
         func finish(_ error: RequestError?) {
             if isOver.load(ordering: .relaxed) { return }
             var error = error ?? failure
-            do throws(ContentDecodingError) { if error == nil { try response.decoder?.finish() } } catch let defect {
-                error = .undecodable(defect)
-            }
+            do throws(RequestError) { if error == nil { try response.decoder?.finish() } } catch let cut { error = cut }
             leaveLoop()
-            phase = .ended
             isOver.store(true, ordering: .releasing)
             let client = client
             (self.client, source, loop) = (nil, nil, nil)
@@ -410,11 +398,11 @@
             }
             if isHTTPS, response.parser.framing == .connection, head.hasBody(for: request.method) { handle?.watchEnd() }
             guard head.headerFields.contains("Content-Encoding") else { return nil }
-            do {
+            do throws(RequestError) {
                 response.decoder = try .makeDecoder(codings: try ContentCodings.toUndo(head, of: request))
             } catch {
                 head.expectedBytes = nil
-                return error as? RequestError ?? RequestError(.badResponse, "\(error)")
+                return error
             }
             // The length of a coded body does not apply to its decoded bytes.
             if response.decoder != nil { head.expectedBytes = nil }
@@ -454,7 +442,7 @@
 
         private func decode(_ bytes: UnsafeRawBufferPointer, with decoder: ContentDecoder) -> Int {
             var share = Self.decodingShare
-            do throws(ContentDecodingError) {
+            do throws(RequestError) {
                 let used = try decoder.decode(bytes) { output in
                     keep(output)
                     share -= output.count
@@ -466,7 +454,7 @@
                 }
                 return used
             } catch {
-                failure = .undecodable(error)
+                failure = error
                 return bytes.count
             }
         }
@@ -663,7 +651,7 @@
         }
 
         private func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-            guard case .running = phase, let handle else { return nil }
+            guard let handle else { return nil }
             if isHeld {
                 lastSendingMark = nil
                 return now + idleCheckInterval
@@ -724,12 +712,6 @@
             guard isAnswered else { return }
             lastSendingMark = handle?.sendingMark
             loop?.checkTimes(after: Self.stillTime)
-        }
-    }
-
-    extension RequestError {
-        static func undecodable(_ failure: ContentDecodingError) -> RequestError {
-            RequestError(.badResponse, "the body does not match its Content-Encoding: \(failure.description)")
         }
     }
 
