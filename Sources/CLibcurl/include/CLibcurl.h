@@ -203,9 +203,9 @@ convoy_digest *convoy_digest_create(convoy_digest_function function);
 void convoy_digest_destroy(convoy_digest *digest);
 /// Adds bytes; `convoy_digest_finish` reports whether that succeeded.
 void convoy_digest_update(convoy_digest *digest, const void *bytes, size_t count);
-/// Writes the digest of all bytes so far, at most `CONVOY_DIGEST_MAX_BYTES`, and returns its length; 0 when this or an
-/// earlier call failed. More bytes may be added afterwards.
-size_t convoy_digest_finish(const convoy_digest *digest, uint8_t *output);
+/// Writes the digest, at most `CONVOY_DIGEST_MAX_BYTES`, and returns its length; 0 when this or an earlier call failed.
+/// Afterwards the digest can only be destroyed.
+size_t convoy_digest_finish(convoy_digest *digest, uint8_t *output);
 
 // MARK: Content codings, with the system's zlib, brotli and zstd
 

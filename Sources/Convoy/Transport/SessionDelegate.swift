@@ -269,13 +269,17 @@ enum CertificateKey {
 
     private static func subjectPublicKeyInfo(of certificate: Data) -> Data? {
         let (integer, sequence, version): (UInt8, UInt8, UInt8) = (0x02, 0x30, 0xA0)
-        var all = DERReader(rest: certificate[...])
-        guard var outer = all.next(sequence)?.content, var body = outer.next(sequence)?.content else { return nil }
+        var all = certificate
+        guard var outer = all.takeDER(sequence)?.content, var body = outer.takeDER(sequence)?.content else {
+            return nil
+        }
         // Version 1 certificates have no version field.
-        _ = body.next(version)
+        _ = body.takeDER(version)
         // Skips the serial number, the algorithm of the signature, the issuer, the validity and the subject.
-        for tag in [integer, sequence, sequence, sequence, sequence] { guard body.next(tag) != nil else { return nil } }
-        return body.next(sequence)?.bytes
+        for tag in [integer, sequence, sequence, sequence, sequence] {
+            guard body.takeDER(tag) != nil else { return nil }
+        }
+        return body.takeDER(sequence)?.bytes
     }
 
     /// The certificates of a PEM text (RFC 7468), in DER; nil when one is truncated or not base64.
@@ -298,24 +302,21 @@ enum CertificateKey {
     }
 }
 
-/// Reads one DER value after another (X.690, section 8.1), never past the end of the data.
-private struct DERReader {
-    var rest: Data
-
-    // Returns the complete bytes and the content of the next value; nil if its tag differs, or if its length is
-    // truncated, indefinite, or has more than four bytes.
-    mutating func next(_ tag: UInt8) -> (bytes: Data, content: DERReader)? {
-        guard rest.first == tag, let first = rest.dropFirst().first else { return nil }
+extension Data {
+    // Removes the first DER value (X.690, section 8.1), and returns its complete bytes and its content; nil if its tag
+    // differs, or if its length is beyond the data, indefinite, or has more than four bytes.
+    fileprivate mutating func takeDER(_ tag: UInt8) -> (bytes: Data, content: Data)? {
+        guard first == tag, let first = dropFirst().first else { return nil }
         var (headerBytes, length) = (2, Int(first))
         if first & 0x80 != 0 {
             let count = Int(first & 0x7F)
-            let bytes = rest.dropFirst(2).prefix(count)
+            let bytes = dropFirst(2).prefix(count)
             guard (1...4).contains(count), bytes.count == count else { return nil }
             (headerBytes, length) = (2 + count, bytes.reduce(0) { $0 << 8 | Int($1) })
         }
-        guard length <= rest.count - headerBytes else { return nil }
-        let bytes = rest.prefix(headerBytes + length)
-        rest = rest.dropFirst(headerBytes + length)
-        return (bytes, DERReader(rest: bytes.dropFirst(headerBytes)))
+        guard length <= count - headerBytes else { return nil }
+        let bytes = prefix(headerBytes + length)
+        self = dropFirst(headerBytes + length)
+        return (bytes, bytes.dropFirst(headerBytes))
     }
 }

@@ -449,10 +449,8 @@ final class Download: @unchecked Sendable {
         guard let digest, digest.byteCount == byteCount else {
             throw RequestError(.cancelled, "it was cancelled before its digest was known")
         }
-        // A digest object that has failed fails again, so it is then discarded.
         self.digest = nil
         let found = try digest.finish(of: part.path)
-        self.digest = digest
         guard found != expected else { return }
         throw try mismatch("the received file has the digest \(found) instead of \(expected); these bytes were deleted")
     }

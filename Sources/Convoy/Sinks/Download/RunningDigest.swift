@@ -15,7 +15,7 @@ final class RunningDigest {
         data.withUnsafeBytes { hash?.update($0) }
     }
 
-    // More bytes may be added afterwards. The path is for the message. Throws when the system's code failed.
+    // Called last, once. The path is for the message. Throws when the system's code failed.
     func finish(of path: String) throws(RequestError) -> FileDigest {
         if let bytes = try? hash?.finish() { return FileDigest(algorithm, bytes: bytes) }
         throw RequestError(

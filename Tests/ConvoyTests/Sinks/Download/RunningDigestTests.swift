@@ -19,8 +19,6 @@ struct FailingHash: FileHash {
             let data = piece.prefix(Int.random(in: 0...piece.count, using: &random))
             hash.update(data)
             data.withUnsafeBytes { direct.update($0) }
-            guard Int.random(in: 0..<20, using: &random) == 0 else { continue }
-            #expect(try hash.finish(of: "file").bytes == direct.finish())
         }
         #expect(try hash.finish(of: "file").bytes == direct.finish())
     }
