@@ -60,7 +60,6 @@
         private var isHeldForATurn = false
         /// Whether libcurl has paused the transfer.
         private var isPaused = false
-        private var isListedForFlush = false
         /// When the attempt timeout passes, counted from the first sending.
         private var timeoutInstant: ContinuousClock.Instant?
         private var sentBytes: Int64 = 0
@@ -71,17 +70,16 @@
         /// The value that ``isUnprocessed`` had on the previous connection of the request.
         private var wasUnprocessed = false
         private var lastSendingMark: CurlHandle.SendingMark?
-        let isShareable: Bool
+        var isShareable: Bool { isHTTPS && engine.options.httpVersion == .automatic }
         /// The system reports no event for bytes that libcurl or its TLS library buffers, so the loop polls.
-        let isPolled: Bool
+        var isPolled: Bool { isHTTPS || engine.options.mayUseProxy }
 
         init(_ request: PreparedRequest, client: any TransportClient, engine: CurlEngine) {
             self.request = request
             (sendsBody, isHTTPS) = (request.body != nil || request.announcesNoBody, request.isHTTPS)
             self.client = client
             self.engine = engine
-            isShareable = isHTTPS && engine.options.httpVersion == .automatic
-            isPolled = isHTTPS || engine.options.mayUseProxy
+            let isShareable = isHTTPS && engine.options.httpVersion == .automatic
             response = ResponseState(parser: .init(engine.options, request.method, mayBeHTTP2: isShareable))
             engine.tasks.add(1, ordering: .relaxed)
         }
@@ -479,6 +477,7 @@
         private func keep(_ bytes: UnsafeRawBufferPointer) {
             response.keptBytes += Int64(bytes.count)
             if response.keptBytes > response.lengthToCheck { checkLength(response.keptBytes) }
+            let isFirst = response.chunk.isEmpty
             var new = bytes[...]
             while !new.isEmpty, !isHeldByClient {
                 // The limit is read once per chunk, because reading it locks, and libcurl passes a sixteenth of a chunk
@@ -491,14 +490,11 @@
             }
             if !new.isEmpty { response.rest.append(contentsOf: new) }
             response.keptBytes -= Int64(new.count)
-            if !isListedForFlush, !response.chunk.isEmpty {
-                isListedForFlush = true
-                loop?.flushLater(self)
-            }
+            // A chunk with bytes is always on the loop's list.
+            if isFirst, !response.chunk.isEmpty { loop?.flushLater(self) }
         }
 
         func flush() {
-            isListedForFlush = false
             guard !response.chunk.isEmpty else { return }
             guard client?.didReceive(response.chunk.take()) != true else { return }
             isHeldByClient = true
