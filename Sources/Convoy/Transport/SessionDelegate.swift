@@ -49,7 +49,9 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     ) {
         if let response = response as? HTTPURLResponse, let entry = entry(of: dataTask) {
             let head = ResponseHead(response)
-            if !head.isInformational { entry.begin(head) }
+            if !head.isInformational {
+                (entry.hasHead, entry.expectedBytes, entry.receivedBytes) = (true, head.expectedBytes, 0)
+            }
             if let defect = entry.defect(of: head) {
                 _ = end(dataTask)
                 // In swift-corelibs-foundation, `cancel()` waits for the queue that runs this code.
@@ -146,10 +148,6 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 }
 
 extension SessionDelegate.Entry {
-    fileprivate func begin(_ head: ResponseHead) {
-        (hasHead, expectedBytes, receivedBytes) = (true, head.expectedBytes, 0)
-    }
-
     func defect(of head: ResponseHead) -> RequestError? {
         guard head.hasBody(for: request.method) else { return nil }
         // URLSession on Linux accepts invalid lengths such as `0x5`. On Apple platforms, URLSession changes
@@ -263,11 +261,6 @@ enum CertificateKey {
     /// The base64 of the SHA-256 of the DER SubjectPublicKeyInfo (RFC 7469, section 2.4); nil when it is no
     /// certificate.
     static func pin(of certificate: Data) -> String? {
-        guard let info = subjectPublicKeyInfo(of: certificate) else { return nil }
-        return (try? HashFunction.sha256.digest(of: info)).map { Data($0).base64EncodedString() }
-    }
-
-    private static func subjectPublicKeyInfo(of certificate: Data) -> Data? {
         let (integer, sequence, version): (UInt8, UInt8, UInt8) = (0x02, 0x30, 0xA0)
         var all = certificate
         guard var outer = all.takeDER(sequence)?.content, var body = outer.takeDER(sequence)?.content else {
@@ -279,7 +272,8 @@ enum CertificateKey {
         for tag in [integer, sequence, sequence, sequence, sequence] {
             guard body.takeDER(tag) != nil else { return nil }
         }
-        return body.takeDER(sequence)?.bytes
+        let key = body.takeDER(sequence)?.bytes
+        return key.flatMap { try? HashFunction.sha256.digest(of: $0) }.map { Data($0).base64EncodedString() }
     }
 
     /// The certificates of a PEM text (RFC 7468), in DER; nil when one is truncated or not base64.

@@ -497,7 +497,9 @@ final class Download: @unchecked Sendable {
         try part.setFinalPermissions(plan.permissions, replacing: plan.replaces ? directory + "/" + name : nil)
         let version = try prepareVersion(head, named: name)
         if plan.replaces { try part.rename(to: directory + "/" + name) }
-        while !plan.replaces, try !rename(part, to: directory + "/" + name) {
+        // A link gives the file two names for a moment. If the process is killed then, the part's name stays, and with a
+        // record, a later download would resume the part even after the file was changed.
+        while !plan.replaces, try !part.renameIfFree(to: directory + "/" + name, beforeLinking: removeRecord) {
             if plan.existing == .skip {
                 try plan.checkFile(name)
                 part.remove()
@@ -510,15 +512,6 @@ final class Download: @unchecked Sendable {
         // A failure is ignored: without the version file, the next download only fetches the file again.
         if let version { try? versionFile.write(version, synchronized: false) }
         return finishCommit(name)
-    }
-
-    /// False when a file of that name exists.
-    private func rename(_ part: PartFile, to path: String) throws(RequestError) -> Bool {
-        if let isFree = try part.renameIfFree(to: path) { return isFree }
-        // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays, and
-        // with a record, a later download would resume the part even after the file was changed.
-        removeRecord()
-        return try part.linkIfFree(to: path)
     }
 
     private func removeRecord() {

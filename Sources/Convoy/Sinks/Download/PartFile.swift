@@ -222,21 +222,23 @@ package final class PartFile {
         }
     }
 
-    /// False when the name exists; nil when the file system or the kernel does not support such a rename, for example
-    /// NFS.
-    func renameIfFree(to target: String) throws(RequestError) -> Bool? {
+    // False when the name exists. If the file system or the kernel does not support such a rename, for example NFS, the
+    // part is linked.
+    func renameIfFree(to target: String, beforeLinking: () -> Void = {}) throws(RequestError) -> Bool {
         try checkName()
+        errno = ENOSYS
         #if canImport(Darwin)
             let status = renamex_np(path, target, UInt32(RENAME_EXCL))
         #else
-            guard let renameat2 = Self.renameat2 else { return nil }
             // 1 is RENAME_NOREPLACE.
-            let status = renameat2(AT_FDCWD, path, AT_FDCWD, target, 1)
+            let status = Self.renameat2?(AT_FDCWD, path, AT_FDCWD, target, 1)
         #endif
         if status == 0 { return true }
         switch errno {
         case EEXIST: return false
-        case EINVAL, ENOSYS, ENOTSUP, EPERM: return nil
+        case EINVAL, ENOSYS, ENOTSUP, EPERM:
+            beforeLinking()
+            return try linkIfFree(to: target)
         default: throw .file("could not be renamed to its final name", target, errno)
         }
     }

@@ -168,7 +168,7 @@
         func end(_ code: CURLcode) {
             guard let handle else { return }
             // libcurl has closed the bad connection, and nothing was sent.
-            if place.isBad { return sendAgain() }
+            if place.veto == .isUnusable { return sendAgain() }
             let isCut = code == 0 && mayBeCut
             if isShareable {
                 if goesOn(after: code, handle) { return }
@@ -206,11 +206,6 @@
             flush()
             // A complete body waits for the end of back-pressure, but a failure does not.
             if failure != nil || !isHeld { finish(failure) }
-        }
-
-        private func beginAgain() {
-            handle?.watchEnd(false)
-            response = ResponseState(parser: .init(engine.options, request.method, mayBeHTTP2: isShareable))
         }
 
         func noteActivity() {
@@ -293,7 +288,7 @@
             let socket = loop?.sockets.kept[connection]
             place.isKept = socket != nil
             if let loop, let socket, !loop.isQuiet(socket), loop.sockets.isUnusable(socket) {
-                place.isBad = true
+                place.veto = .isUnusable
                 return false
             }
             timesSent += 1
@@ -305,7 +300,8 @@
             wasUnprocessed = isUnprocessed
             if waitsForConnections { arrive(on: connection) }
             guard timesSent > 1 else { return true }
-            beginAgain()
+            handle?.watchEnd(false)
+            response = ResponseState(parser: .init(engine.options, request.method, mayBeHTTP2: isShareable))
             // libcurl rewinds the body only if it has sent bytes of it. Without this call, bytes that libcurl has read
             // but not sent would be lost.
             guard rewindBody(to: 0) else { return false }
@@ -716,6 +712,8 @@
             case isOpening
             /// Another handle repeats the request, because up to 8.16, libcurl counts the repetitions of each handle.
             case wasSent
+            /// The server had sent bytes on the idle connection or had closed it, so nothing was sent.
+            case isUnusable
         }
 
         var connection: ConnectionKey?
@@ -738,8 +736,6 @@
         var socketError: Int32 = 0
         var handshake = Handshake()
         var generation = 0
-        /// Whether the request was not sent, because the server had sent bytes on the idle connection or had closed it.
-        var isBad = false
         /// Whether the request was sent on a connection whose socket the loop knows.
         var isKept = false
     }

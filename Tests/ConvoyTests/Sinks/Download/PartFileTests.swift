@@ -63,7 +63,7 @@ import Testing
         if replaces {
             try part.rename(to: victim.path)
         } else {
-            #expect(try part.renameIfFree(to: victim.path) == true)
+            #expect(try part.renameIfFree(to: victim.path))
         }
         part.close()
         #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
@@ -89,7 +89,7 @@ import Testing
         part.close()
         let again = try open(mode)
         try again.setFinalPermissions(mode)
-        #expect(try again.renameIfFree(to: victim.path) == true)
+        #expect(try again.renameIfFree(to: victim.path))
         var status = stat()
         #expect(stat(victim.path, &status) == 0)
         #expect(status.st_mode & 0o7777 & ~mode == 0)
@@ -99,7 +99,7 @@ import Testing
     @Test func fileThatMustStayStays() throws {
         try Data("keep".utf8).write(to: victim)
         let part = try filled()
-        #expect(try part.renameIfFree(to: victim.path) == false)
+        #expect(try !part.renameIfFree(to: victim.path))
         #expect(try !part.linkIfFree(to: victim.path))
         #expect(try Data(contentsOf: victim) == Data("keep".utf8))
         // A link gives the final name, and removes the other one.
