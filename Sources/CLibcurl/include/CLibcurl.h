@@ -255,16 +255,8 @@ void convoy_decoder_destroy(convoy_decoder *decoder);
 convoy_decoding convoy_decoder_decode(
     convoy_decoder *decoder, const void *input, size_t input_count, void *output, size_t output_capacity);
 
-/// The result of encoding.
-typedef enum {
-    CONVOY_ENCODING_OK,
-    CONVOY_ENCODING_NO_LIBRARY,
-    CONVOY_ENCODING_NO_MEMORY,
-} convoy_encoding_status;
-
-/// Compresses bytes into one gzip member (RFC 1952), which depends only on the bytes and on the zlib library. After a
-/// success the caller must free `output`, which has `output_count` bytes. Any thread.
-convoy_encoding_status convoy_gzip(
-    const uint8_t *input, size_t input_count, uint8_t **output, size_t *output_count);
+/// Compresses bytes into one gzip member (RFC 1952), which depends only on the bytes and on the zlib library. Returns
+/// the length of `output`, which the caller must free; 0 without the library or without memory. Any thread.
+size_t convoy_gzip(const uint8_t *input, size_t input_count, uint8_t **output);
 
 #endif
