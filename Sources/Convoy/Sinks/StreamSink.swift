@@ -13,7 +13,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
     private let calls: SinkCalls
 
     init(_ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64, queue: DispatchQueue, calls: SinkCalls) {
-        backlog = Locked(Backlog(limit: limit))
+        backlog = Locked(Backlog(limit: limit, canPause: calls.canPause))
         (self.queue, self.calls) = (queue, calls)
         queue.async {
             let stream = makeStream()
@@ -37,7 +37,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
             backlog?.add(data.count)
             return backlog
         }
-        try backlog?.checkLimit(("the stream", "unwritten"), canPause: calls.canPause)
+        try backlog?.checkLimit("the stream", "unwritten")
         queue.async { self.writeAll(data) }
     }
 

@@ -286,7 +286,6 @@
         deinit {
             // The queue releases `reading`: closing a stream or cancelling a sequence runs user code, which the engine's
             // thread must not.
-            guard state.withLock({ $0.reading != nil }) else { return }
             queue.async { [state] in
                 let reading = state.withLock { state in
                     defer { state.reading = nil }

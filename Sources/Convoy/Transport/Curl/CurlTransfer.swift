@@ -54,18 +54,15 @@
         // Whether the owner has suspended the transfer. Unlike `desired`, this becomes false only when the bytes that
         // wait are delivered, so later bytes cannot overtake them.
         private var isHeldByOwner = false
-        /// Whether the client has refused more bytes and not asked for them again.
         private var isHeldByClient = false
         /// Whether decoding has used up its share of this turn.
         private var isHeldForATurn = false
-        /// Whether libcurl has paused the transfer.
         private var isPaused = false
         /// When the attempt timeout passes, counted from the first sending.
         private var timeoutInstant: ContinuousClock.Instant?
         private var sentBytes: Int64 = 0
         private var hasSentAll = false
         private(set) var timesSent = 0
-        /// How many streams of the request the server has refused.
         private var timesRefused = 0
         /// The value that ``isUnprocessed`` had on the previous connection of the request.
         private var wasUnprocessed = false
