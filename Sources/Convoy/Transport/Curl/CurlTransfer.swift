@@ -92,7 +92,7 @@
             if desired.contains(.cancelled) { return finish(RequestError(.cancelled, "the task was cancelled")) }
             if isOver.load(ordering: .relaxed) { return }
             if self.loop == nil {
-                guard desired.contains(.begun), !desired.contains(.suspended) else { return }
+                guard !desired.contains(.suspended) else { return }
                 self.loop = loop
                 source = makeSource()
                 timeoutInstant = request.attemptTimeout.map { .now + $0 }
@@ -741,20 +741,20 @@
     struct DesiredTransferState: OptionSet {
         let rawValue: UInt8
 
-        static let begun = Self(rawValue: 1)
-        static let suspended = Self(rawValue: 2)
+        /// From the start until the first `resume()`, and after `suspend()`.
+        static let suspended = Self(rawValue: 1)
         /// `resume()`, which ends the client's back-pressure, was called since the last check.
-        static let resumed = Self(rawValue: 4)
-        static let cancelled = Self(rawValue: 8)
-        static let bodyReady = Self(rawValue: 16)
+        static let resumed = Self(rawValue: 2)
+        static let cancelled = Self(rawValue: 4)
+        static let bodyReady = Self(rawValue: 8)
         /// The transfer is in the engine's inbox.
-        static let queued = Self(rawValue: 32)
+        static let queued = Self(rawValue: 16)
     }
 
     extension CurlTransfer: TransferTask {
         func resume() {
             desired.bitwiseAnd(~DesiredTransferState.suspended.rawValue, ordering: .acquiringAndReleasing)
-            engine.look(at: self, adding: [.begun, .resumed])
+            engine.look(at: self, adding: .resumed)
         }
 
         func suspend() { engine.look(at: self, adding: .suspended) }
