@@ -1,18 +1,16 @@
 // The download of one operation: the part, its record, and its end.
 import Foundation
+import Synchronization
 
 // Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of another
 // version than its record. It is renamed to the target after everything was verified and synchronised.
 final class Download: @unchecked Sendable {
-    // @unchecked: only `executor` uses the mutable state, except `shared`, which has a lock. `DiskSync` may end the
-    // download on another executor; until then, nothing runs on `executor`.
+    // @unchecked: only `executor` uses the mutable state, except `shared`, which has a lock, and the atomic flags.
+    // `DiskSync` may end the download on another executor; until then, nothing runs on `executor`.
 
     struct Shared {
-        var isStopped = false
         /// The URL of a download that is cancelled and leaves no part.
         var discarded: URL?
-        var keepsPart = false
-        var asksForChange = false
         var progress = TransferProgress()
     }
 
@@ -26,6 +24,9 @@ final class Download: @unchecked Sendable {
     let fileName: String?
     let executor = DiskExecutor()
     let shared = Locked(Shared())
+    private let hasStopped = Atomic(false)
+    private let hasRecord = Atomic(false)
+    private let asksForChange = Atomic(false)
 
     var part: PartFile?
     var resumeFile: SidecarFile<ResumeRecord> { SidecarFile(path: directory + "/" + PartName(stem).record) }
@@ -37,7 +38,7 @@ final class Download: @unchecked Sendable {
     var record: ResumeRecord? {
         didSet {
             if record == nil { origin = nil }
-            if (record == nil) != (oldValue == nil) { shared.withLock { $0.keepsPart = record != nil } }
+            hasRecord.store(record != nil, ordering: .releasing)
         }
     }
     private var isRecordSaved = false
@@ -68,9 +69,9 @@ final class Download: @unchecked Sendable {
         self.isSegmented = isSegmented
     }
 
-    var keepsPart: Bool { shared.withLock { $0.keepsPart } }
-    func stop() { shared.withLock { $0.isStopped = true } }
-    var isStopped: Bool { shared.withLock { $0.isStopped } }
+    var keepsPart: Bool { hasRecord.load(ordering: .acquiring) }
+    func stop() { hasStopped.store(true, ordering: .releasing) }
+    var isStopped: Bool { hasStopped.load(ordering: .acquiring) }
     var isDiscarded: Bool { shared.withLock { $0.discarded != nil } }
 
     /// Makes the end of the download remove its part, also that of an earlier download of this URL.
@@ -108,7 +109,7 @@ final class Download: @unchecked Sendable {
             request.keepsUnknownCodings = true
         }
         let asksForChange = isContinuable && version?.isOf(request.url) == true
-        if plan.existing == .updateIfChanged { shared.withLock { $0.asksForChange = asksForChange } }
+        self.asksForChange.store(asksForChange, ordering: .releasing)
         guard let part, isContinuable else { return .send(request, continuing: nil) }
         // The condition is sent with a range too, because the server evaluates it first (RFC 9110, section 13.2.2).
         if asksForChange { version?.add(to: &request.headerFields) }
@@ -200,7 +201,7 @@ final class Download: @unchecked Sendable {
         isRefused: Bool
     ) -> DownloadAnswer {
         // A 304 is acceptable if Convoy added the condition, not the caller.
-        let asksForChange = segment == nil && shared.withLock { $0.asksForChange }
+        let asksForChange = segment == nil && asksForChange.load(ordering: .acquiring)
         let isRefused = isRefused && !(head.statusCode == 304 && asksForChange)
         let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
         return segment?.judge(answer, head) ?? answer
