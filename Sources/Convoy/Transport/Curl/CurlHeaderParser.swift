@@ -6,24 +6,15 @@
     // lengths, an invalid length, a transfer coding other than `chunked`, names with spaces. <doc:WhatIsAccepted>
     // lists the deviations that this parser accepts.
     struct CurlHeaderParser {
-        private enum Version: String {
-            // Nearly all responses name HTTP/1.1, so it is compared first.
-            case http11 = "HTTP/1.1"
-            case http10 = "HTTP/1.0"
-            case http2 = "HTTP/2"
-            case http20 = "HTTP/2.0"
-            case http3 = "HTTP/3"
-
-            var hasFrames: Bool { self != .http11 && self != .http10 }
-        }
-
         enum BodyFraming { case delimited, frames, connection }
+
+        private static let versionsWithFrames = ["HTTP/2", "HTTP/2.0", "HTTP/3"]
 
         private let maxBytes: Int64
         private let maxFieldCount: Int
         private let method: HTTPMethod
         private let mayBeHTTP2: Bool
-        private var statusLine: (version: Version, code: Int)?
+        private var statusLine: (version: String, code: Int)?
         private var fields = HeaderFields()
         private var fieldCount = 0
         private var byteCount: Int64 = 0
@@ -72,16 +63,19 @@
                 throw RequestError(.badResponse, "the response is not HTTP")
             }
             let name = String(decoding: UnsafeRawBufferPointer(rebasing: line[..<blank]), as: UTF8.self)
-            guard let version = Version(rawValue: name) ?? Version(rawValue: name.uppercased()),
-                mayBeHTTP2 || !version.hasFrames
-            else { throw RequestError(.badResponse, "the response is not HTTP") }
+            let version = name.uppercased()
+            // Nearly all responses name HTTP/1.1, so it is compared first.
+            let isHTTP1 = version == "HTTP/1.1" || version == "HTTP/1.0"
+            guard isHTTP1 || mayBeHTTP2 && Self.versionsWithFrames.contains(version) else {
+                throw RequestError(.badResponse, "the response is not HTTP")
+            }
             let digits = line[blank...].drop { $0 == 0x20 }.prefix { $0 != 0x20 }
             guard digits.count == 3, digits.allSatisfy({ (0x30...0x39).contains($0) }) else {
                 throw RequestError(.badResponse, "the response has no valid status code")
             }
             let code = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
             guard code >= 100 else { throw RequestError(.badResponse, "the response has no valid status code") }
-            guard name == version.rawValue || code >= 200 && code != 204 && code != 304 else {
+            guard name == version || code >= 200 && code != 204 && code != 304 else {
                 throw RequestError(.badResponse, "the response is not HTTP")
             }
             statusLine = (version, code)
@@ -131,7 +125,7 @@
                 ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
         }
 
-        private mutating func finish(_ version: Version, _ code: Int) throws(RequestError) -> ResponseHead {
+        private mutating func finish(_ version: String, _ code: Int) throws(RequestError) -> ResponseHead {
             var head = ResponseHead(statusCode: code, headerFields: fields)
             (statusLine, fields, lastStatusCode) = (nil, HeaderFields(), code)
             guard code != 101 else {
@@ -149,12 +143,13 @@
             if isCoded, head.hasBody(for: method) {
                 if let defect = head.transferCodingDefect { throw RequestError(.badResponse, defect) }
                 // Only HTTP/1.1 has transfer codings (RFC 9112, section 6.1, and RFC 9113, section 8.2.2).
-                guard version == .http11 else {
+                guard version == "HTTP/1.1" else {
                     throw RequestError(.badResponse, "the response has a transfer coding, which only HTTP/1.1 allows")
                 }
             }
             isComplete = true
-            framing = version.hasFrames ? .frames : isCoded || length.length != nil ? .delimited : .connection
+            let hasFrames = Self.versionsWithFrames.contains(version)
+            framing = hasFrames ? .frames : isCoded || length.length != nil ? .delimited : .connection
             // Transfer-Encoding overrides a length (RFC 9112, section 6.3).
             if !isCoded { head.expectedBytes = length.length }
             return head
