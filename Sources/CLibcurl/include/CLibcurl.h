@@ -13,16 +13,13 @@
 #include <sys/eventfd.h>
 #endif
 
-/// An easy handle: one transfer at a time.
 typedef struct convoy_curl CURL;
-/// A multi handle: the transfers of one engine and their connections.
 typedef struct convoy_curlm CURLM;
 
 /// The result of a transfer; 0 is a success.
 typedef int CURLcode;
 typedef int CURLMcode;
 
-/// A message of `curl_multi_info_read`.
 typedef struct {
     int msg;
     CURL *easy_handle;
@@ -78,7 +75,6 @@ typedef enum {
     CURLINFO_STARTTRANSFER_TIME_T = 0x600036, CURLINFO_APPCONNECT_TIME_T = 0x600038,
 } CURLINFO;
 
-/// Results of callbacks.
 enum { CURL_WRITEFUNC_PAUSE = 0x10000001, CURL_READFUNC_PAUSE = 0x10000001, CURL_READFUNC_ABORT = 0x10000000 };
 
 CURLcode curl_global_init(long flags);
@@ -119,8 +115,6 @@ struct convoy_address {
     int protocol;
 };
 
-/// The callbacks of a handle.
-///
 /// The result of the first three is the number of bytes or a special value; that of `debug` and `progress` is 0.
 struct convoy_callbacks {
     size_t (*header)(char *line, size_t size, size_t count, void *context);
@@ -144,7 +138,6 @@ CURLcode convoy_set_callbacks(CURL *handle, void *context, struct convoy_callbac
 CURLcode convoy_set_close_callback(CURL *handle, int (*value)(void *context, int socket), void *context);
 CURLcode convoy_set_number(CURL *handle, CURLoption option, int64_t value);
 CURLcode convoy_set_pointer(CURL *handle, CURLoption option, const void *value);
-/// Sets CURLMOPT_MAXCONNECTS.
 CURLMcode convoy_multi_set_max_connects(CURLM *multi, long value);
 
 /// Reads a number or a socket; 0, or -1 for a socket, if libcurl does not know it.
@@ -192,7 +185,6 @@ typedef enum {
     CONVOY_DIGEST_SHA512_256,
 } convoy_digest_function;
 
-/// The maximum length of a digest.
 enum { CONVOY_DIGEST_MAX_BYTES = 64 };
 
 /// A digest that is being computed, on one thread at a time.
@@ -230,7 +222,6 @@ typedef enum {
     CONVOY_DECODING_NO_MEMORY,
 } convoy_decoding_status;
 
-/// The result of a decoding step.
 typedef struct {
     convoy_decoding_status status;
     /// The number of input bytes that are left, and of valid bytes in the output, also after an error.
