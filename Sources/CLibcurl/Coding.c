@@ -301,15 +301,13 @@ convoy_decoding convoy_decoder_decode(
         decoder->place == AT_END || decoder->place == IN_PADDING, decoder->reason};
 }
 
-convoy_encoding_status convoy_gzip(
-    const uint8_t *input, size_t input_count, uint8_t **output, size_t *output_count) {
-    pthread_once(&once, load_libraries);
-    if (!zlib.is_available) return CONVOY_ENCODING_NO_LIBRARY;
+size_t convoy_gzip(const uint8_t *input, size_t input_count, uint8_t **output) {
+    if (!convoy_decoder_is_available(CONVOY_CODING_GZIP)) return 0;
     zlib_stream stream = {0};
     // 15 + 16 selects gzip, without a name and with the time 0.
     if (zlib.deflate_init(
             &stream, Z_DEFAULT_LEVEL, Z_DEFLATED, 15 + 16, Z_DEFAULT_MEMORY, Z_DEFAULT_STRATEGY, zlib.version(),
-            (int)sizeof stream) != Z_OK) return CONVOY_ENCODING_NO_MEMORY;
+            (int)sizeof stream) != Z_OK) return 0;
     size_t capacity = zlib.deflate_bound(&stream, input_count), count = 0;
     uint8_t *buffer = malloc(capacity);
     int result = buffer != NULL ? Z_OK : Z_MEM_ERROR;
@@ -327,11 +325,10 @@ convoy_encoding_status convoy_gzip(
     zlib.deflate_end(&stream);
     if (result != Z_STREAM_END) {
         free(buffer);
-        return CONVOY_ENCODING_NO_MEMORY;
+        return 0;
     }
     uint8_t *fitting = realloc(buffer, count);
     *output = fitting != NULL ? fitting : buffer;
-    *output_count = count;
-    return CONVOY_ENCODING_OK;
+    return count;
 }
 #endif

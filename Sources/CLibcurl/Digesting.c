@@ -13,7 +13,6 @@ static struct {
     int is_available;
     void *(*create)(void);
     void (*destroy)(void *context);
-    int (*copy)(void *copy, const void *context);
     /// By `convoy_digest_function`; NULL if the library lacks the function.
     const void *(*functions[4])(void);
     int (*init)(void *context, const void *function, void *engine);
@@ -27,7 +26,6 @@ static int find_functions(void *library) {
         convoy_find(library, names[index], &libcrypto.functions[index]);
     return convoy_find(library, "EVP_MD_CTX_new", &libcrypto.create)
         && convoy_find(library, "EVP_MD_CTX_free", &libcrypto.destroy)
-        && convoy_find(library, "EVP_MD_CTX_copy_ex", &libcrypto.copy)
         && convoy_find(library, "EVP_DigestInit_ex", &libcrypto.init)
         && convoy_find(library, "EVP_DigestUpdate", &libcrypto.update)
         && convoy_find(library, "EVP_DigestFinal_ex", &libcrypto.finish);
@@ -70,14 +68,8 @@ void convoy_digest_update(convoy_digest *digest, const void *bytes, size_t count
     if (count > 0 && libcrypto.update(digest->context, bytes, count) != 1) digest->has_failed = 1;
 }
 
-size_t convoy_digest_finish(const convoy_digest *digest, uint8_t *output) {
-    if (digest->has_failed) return 0;
-    // A finished context accepts no more bytes, so a copy is finished.
-    void *copy = libcrypto.create();
+size_t convoy_digest_finish(convoy_digest *digest, uint8_t *output) {
     unsigned int count = 0;
-    int is_done = copy != NULL && libcrypto.copy(copy, digest->context) == 1
-        && libcrypto.finish(copy, output, &count) == 1;
-    libcrypto.destroy(copy);
-    return is_done ? count : 0;
+    return !digest->has_failed && libcrypto.finish(digest->context, output, &count) == 1 ? count : 0;
 }
 #endif

@@ -7,8 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -39,44 +37,5 @@ int convoy_disk_error(int descriptor) {
         if (errno != EINTR) return errno;
     }
     return 0;
-}
-
-/// The maximum number of bytes of one `copy_file_range`.
-#define COPY_BYTES ((int64_t)64 << 20)
-
-int64_t convoy_disk_copy(
-    int to, int64_t position, int from, int64_t offset, int64_t count, convoy_copy_call call) {
-    struct stat status;
-    // If the target does not end at the position, another process has changed it, and a copy could hide the change.
-    if (fstat(to, &status) != 0 || status.st_size != position) return 0;
-    // FICLONE and `copy_file_range` fail for a target that is open for appending.
-    int flags = fcntl(to, F_GETFL);
-    if (flags < 0 || (flags & O_APPEND && fcntl(to, F_SETFL, flags & ~O_APPEND) != 0)) return 0;
-    int64_t copied = -1;
-    if (position == 0 && offset == 0 && fstat(from, &status) == 0 && status.st_size == count) {
-        // FICLONE clones the file. A failed clone may leave bytes in the target (Btrfs without free space), which would
-        // remain after the end of a shorter copy.
-        if (ioctl(to, _IOW(0x94, 9, int), from) == 0) copied = count;
-        else if (fstat(to, &status) == 0 && status.st_size != 0 && ftruncate(to, 0) != 0) copied = 0;
-    }
-    if (copied < 0) {
-        // One call copies at most 64 MiB: a call cannot be interrupted, and 1 GiB takes seconds on a slow disk.
-        if (count > COPY_BYTES) count = COPY_BYTES;
-        int64_t source = offset, target = position;
-        do copied = call ? call(from, &source, to, &target, (size_t)count, 0)
-                         : copy_file_range(from, (__off64_t *)&source, to, (__off64_t *)&target, (size_t)count, 0);
-        while (copied < 0 && errno == EINTR);
-        if (copied < 0) {
-            switch (errno) {
-                case ENOSPC: case EDQUOT: case EFBIG: copied = -errno; break;
-                // EIO does not say which of the two files is damaged. The caller then reads and writes the bytes, and
-                // gets the error of the damaged file.
-                default: copied = 0;
-            }
-        }
-    }
-    // The flag is restored, because a later write without it would go to the start of the file.
-    if (flags & O_APPEND && fcntl(to, F_SETFL, flags) != 0) return -errno;
-    return copied;
 }
 #endif

@@ -13,16 +13,13 @@
 #include <sys/eventfd.h>
 #endif
 
-/// An easy handle: one transfer at a time.
 typedef struct convoy_curl CURL;
-/// A multi handle: the transfers of one engine and their connections.
 typedef struct convoy_curlm CURLM;
 
 /// The result of a transfer; 0 is a success.
 typedef int CURLcode;
 typedef int CURLMcode;
 
-/// A message of `curl_multi_info_read`.
 typedef struct {
     int msg;
     CURL *easy_handle;
@@ -78,7 +75,6 @@ typedef enum {
     CURLINFO_STARTTRANSFER_TIME_T = 0x600036, CURLINFO_APPCONNECT_TIME_T = 0x600038,
 } CURLINFO;
 
-/// Results of callbacks.
 enum { CURL_WRITEFUNC_PAUSE = 0x10000001, CURL_READFUNC_PAUSE = 0x10000001, CURL_READFUNC_ABORT = 0x10000000 };
 
 CURLcode curl_global_init(long flags);
@@ -119,8 +115,6 @@ struct convoy_address {
     int protocol;
 };
 
-/// The callbacks of a handle.
-///
 /// The result of the first three is the number of bytes or a special value; that of `debug` and `progress` is 0.
 struct convoy_callbacks {
     size_t (*header)(char *line, size_t size, size_t count, void *context);
@@ -144,7 +138,6 @@ CURLcode convoy_set_callbacks(CURL *handle, void *context, struct convoy_callbac
 CURLcode convoy_set_close_callback(CURL *handle, int (*value)(void *context, int socket), void *context);
 CURLcode convoy_set_number(CURL *handle, CURLoption option, int64_t value);
 CURLcode convoy_set_pointer(CURL *handle, CURLoption option, const void *value);
-/// Sets CURLMOPT_MAXCONNECTS.
 CURLMcode convoy_multi_set_max_connects(CURLM *multi, long value);
 
 /// Reads a number or a socket; 0, or -1 for a socket, if libcurl does not know it.
@@ -182,18 +175,6 @@ int convoy_disk_is_memory(int descriptor);
 /// Waits for running writes of a file. Returns 0, or the error number of a failed write since it was opened.
 int convoy_disk_error(int descriptor);
 
-/// A call with the parameters and results of `copy_file_range`.
-typedef long (*convoy_copy_call)(int from, int64_t *offset, int to, int64_t *position, size_t count, unsigned flags);
-/// Copies bytes of a file to the end of another file, which must be at `position`, inside the kernel.
-///
-/// The kernel clones a complete file into an empty one if the file system can share its blocks. Otherwise
-/// `copy_file_range`, or `call` instead of it, copies at most 64 MiB.
-///
-/// Returns the number of bytes, 0 when the kernel cannot copy between these files, or a negative error number of the
-/// target.
-int64_t convoy_disk_copy(
-    int to, int64_t position, int from, int64_t offset, int64_t count, convoy_copy_call call);
-
 // MARK: Digests, with the libcrypto that libcurl uses, or else the system's
 
 /// A hash function (RFC 1321, FIPS 180-4).
@@ -204,7 +185,6 @@ typedef enum {
     CONVOY_DIGEST_SHA512_256,
 } convoy_digest_function;
 
-/// The maximum length of a digest.
 enum { CONVOY_DIGEST_MAX_BYTES = 64 };
 
 /// A digest that is being computed, on one thread at a time.
@@ -215,9 +195,9 @@ convoy_digest *convoy_digest_create(convoy_digest_function function);
 void convoy_digest_destroy(convoy_digest *digest);
 /// Adds bytes; `convoy_digest_finish` reports whether that succeeded.
 void convoy_digest_update(convoy_digest *digest, const void *bytes, size_t count);
-/// Writes the digest of all bytes so far, at most `CONVOY_DIGEST_MAX_BYTES`, and returns its length; 0 when this or an
-/// earlier call failed. More bytes may be added afterwards.
-size_t convoy_digest_finish(const convoy_digest *digest, uint8_t *output);
+/// Writes the digest, at most `CONVOY_DIGEST_MAX_BYTES`, and returns its length; 0 when this or an earlier call failed.
+/// Afterwards the digest can only be destroyed.
+size_t convoy_digest_finish(convoy_digest *digest, uint8_t *output);
 
 // MARK: Content codings, with the system's zlib, brotli and zstd
 
@@ -242,7 +222,6 @@ typedef enum {
     CONVOY_DECODING_NO_MEMORY,
 } convoy_decoding_status;
 
-/// The result of a decoding step.
 typedef struct {
     convoy_decoding_status status;
     /// The number of input bytes that are left, and of valid bytes in the output, also after an error.
@@ -267,16 +246,8 @@ void convoy_decoder_destroy(convoy_decoder *decoder);
 convoy_decoding convoy_decoder_decode(
     convoy_decoder *decoder, const void *input, size_t input_count, void *output, size_t output_capacity);
 
-/// The result of encoding.
-typedef enum {
-    CONVOY_ENCODING_OK,
-    CONVOY_ENCODING_NO_LIBRARY,
-    CONVOY_ENCODING_NO_MEMORY,
-} convoy_encoding_status;
-
-/// Compresses bytes into one gzip member (RFC 1952), which depends only on the bytes and on the zlib library. After a
-/// success the caller must free `output`, which has `output_count` bytes. Any thread.
-convoy_encoding_status convoy_gzip(
-    const uint8_t *input, size_t input_count, uint8_t **output, size_t *output_count);
+/// Compresses bytes into one gzip member (RFC 1952), which depends only on the bytes and on the zlib library. Returns
+/// the length of `output`, which the caller must free; 0 without the library or without memory. Any thread.
+size_t convoy_gzip(const uint8_t *input, size_t input_count, uint8_t **output);
 
 #endif

@@ -50,7 +50,7 @@ enum HashFunction: String, CaseIterable, Sendable {
 
 protocol FileHash {
     mutating func update(_ bytes: UnsafeRawBufferPointer)
-    /// More bytes may be added afterwards, but not after an error.
+    /// Called last, once.
     func finish() throws(HashFailure) -> [UInt8]
 }
 

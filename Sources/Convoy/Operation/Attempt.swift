@@ -358,27 +358,6 @@ extension DownloadAnswer {
     }
 }
 
-extension Attempt: FileClient {
-    /// Nil if the transport must deliver the bytes instead: for another destination, a preview, a speed limit, a
-    /// minimum speed, too large a body, or an attempt that has ended.
-    func didReceive(_ source: FileBytes) -> Bool? {
-        guard !isRateControlled else { return nil }
-        let sink = receiving.withLock { receiving -> DownloadSink? in
-            guard receiving.accepts, !receiving.isPreview, let sink = receiving.sink as? DownloadSink, sink.counts,
-                receiving.bodyCount + source.count <= receiving.bodyLimit
-            else { return nil }
-            receiving.progress.download.completedBytes += source.count
-            receiving.isBusy = true
-            return sink
-        }
-        guard let sink else { return nil }
-        sink.write(source)
-        guard leave(sink) else { return false }
-        operation.hasMoved(self)
-        return !sink.isPaused
-    }
-}
-
 extension Attempt {
     private var sharedRateLimit: RateLimit { operation.scheduler.rateLimit }
 

@@ -45,11 +45,6 @@ extension CacheEngine {
     }
 }
 
-package protocol FileClient: TransportClient {
-    /// Receives bytes of a file; returns whether to continue, or nil if it needs the bytes themselves.
-    func didReceive(_ source: FileBytes) -> Bool?
-}
-
 package enum CacheAnswer: Sendable {
     /// A fresh response with status 200, and its complete body.
     case stored(StoredAnswer, Data)

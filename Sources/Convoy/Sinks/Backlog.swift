@@ -6,9 +6,11 @@ struct Backlog {
     private(set) var isPaused = false
     private let highWaterBytes: Int64
     private let limit: Int64
+    private let canPause: Bool
 
-    init(highWaterBytes: Int64 = 1 << 20, limit: Int64 = .max) {
+    init(highWaterBytes: Int64 = 1 << 20, limit: Int64 = .max, canPause: Bool = true) {
         (self.highWaterBytes, self.limit) = (max(1, min(highWaterBytes, limit / 2)), limit)
+        self.canPause = canPause
     }
 
     @discardableResult
@@ -27,9 +29,9 @@ struct Backlog {
     }
 
     /// A transport that can pause may already have read 1 MiB from the connection when it pauses.
-    func checkLimit(_ words: (owner: String, state: String), canPause: Bool) throws(RequestError) {
+    func checkLimit(_ owner: String, _ state: String) throws(RequestError) {
         guard bytes - (canPause ? 1 << 20 : 0) > limit else { return }
-        throw .tooLarge("\(words.owner) has \(bytes) \(words.state) bytes", limit: limit)
+        throw .tooLarge("\(owner) has \(bytes) \(state) bytes", limit: limit)
     }
 }
 

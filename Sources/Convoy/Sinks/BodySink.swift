@@ -76,11 +76,11 @@ enum BodyDestination: Sendable {
 }
 
 final class MemorySink: BodySink, @unchecked Sendable {
-    // @unchecked: the owner of a sink calls one member at a time, so `data` needs no lock and no check.
+    // @unchecked: the owner of a sink calls one member at a time, so `data` needs no lock.
     private let limit: Int64
     /// Whether bytes beyond the limit are dropped instead of failing the request.
     private let truncates: Bool
-    @exclusivity(unchecked) private var data = Data()
+    private var data = Data()
 
     init(limit: Int64, truncates: Bool = false) { (self.limit, self.truncates) = (limit, truncates) }
 

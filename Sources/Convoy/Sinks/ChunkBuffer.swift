@@ -20,7 +20,7 @@ final class ChunkBuffer: BodySink {
     /// A body that starts over after bytes were read is an error.
     func begin(limit: Int64, calls: SinkCalls) throws(RequestError) {
         let (hasDelivered, old) = state.withLock { state in
-            (state.chunks, state.backlog) = ([], Backlog(limit: limit))
+            (state.chunks, state.backlog) = ([], Backlog(limit: limit, canPause: calls.canPause))
             defer { state.calls = calls }
             return (state.hasDelivered, state.calls)
         }
@@ -32,11 +32,10 @@ final class ChunkBuffer: BodySink {
 
     func write(_ data: Data) throws(RequestError) {
         guard !data.isEmpty else { return }
-        let (continuation, backlog, canPause) = state.withLock { state in
-            let canPause = state.calls?.canPause == true
+        let (continuation, backlog) = state.withLock { state in
             if let continuation = state.continuation {
                 (state.continuation, state.hasDelivered) = (nil, true)
-                return (Optional(continuation), state.backlog, canPause)
+                return (Optional(continuation), state.backlog)
             }
             if let last = state.chunks.indices.last, state.chunks[last].count + data.count <= 16_384 {
                 state.chunks[last].append(data)
@@ -44,10 +43,10 @@ final class ChunkBuffer: BodySink {
                 state.chunks.append(data)
             }
             state.backlog.add(data.count)
-            return (nil, state.backlog, canPause)
+            return (nil, state.backlog)
         }
         continuation?.resume(returning: .success(data))
-        try backlog.checkLimit(("the reader", "unread"), canPause: canPause)
+        try backlog.checkLimit("the reader", "unread")
     }
 
     func finish(_ completion: Callback<ReceivedBody>) { completion(.success(ReceivedBody())) }

@@ -5,19 +5,15 @@ import Foundation
 final class StreamSink: BodySink, @unchecked Sendable {
     // @unchecked: a stream is not Sendable. Only the serial queue uses `stream` and `failure`.
 
-    private struct State {
-        var backlog: Backlog
-        var isDiscarded = false
-    }
-
     private let queue: DispatchQueue
     private var stream: OutputStream?
     private var failure: RequestError?
-    private let state: Locked<State>
+    /// Nil after ``discard(_:)``.
+    private let backlog: Locked<Backlog?>
     private let calls: SinkCalls
 
     init(_ makeStream: @escaping @Sendable () -> OutputStream, limit: Int64, queue: DispatchQueue, calls: SinkCalls) {
-        state = Locked(State(backlog: Backlog(limit: limit)))
+        backlog = Locked(Backlog(limit: limit, canPause: calls.canPause))
         (self.queue, self.calls) = (queue, calls)
         queue.async {
             let stream = makeStream()
@@ -33,14 +29,15 @@ final class StreamSink: BodySink, @unchecked Sendable {
         }
     }
 
-    var isPaused: Bool { state.withLock { $0.backlog.isPaused } }
+    var isPaused: Bool { backlog.withLock { $0?.isPaused == true } }
+    private var isDiscarded: Bool { backlog.withLock { $0 == nil } }
 
     func write(_ data: Data) throws(RequestError) {
-        let backlog = state.withLock { state in
-            state.backlog.add(data.count)
-            return state.backlog
+        let backlog = backlog.withLock { backlog in
+            backlog?.add(data.count)
+            return backlog
         }
-        try backlog.checkLimit(("the stream", "unwritten"), canPause: calls.canPause)
+        try backlog?.checkLimit("the stream", "unwritten")
         queue.async { self.writeAll(data) }
     }
 
@@ -61,7 +58,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
     }
 
     func discard(_ completion: @escaping @Sendable () -> Void) {
-        state.withLock { $0.isDiscarded = true }
+        backlog.withLock { $0 = nil }
         queue.async {
             self.stream?.close()
             self.stream = nil
@@ -71,8 +68,8 @@ final class StreamSink: BodySink, @unchecked Sendable {
     }
 
     private func writeAll(_ data: Data) {
-        defer { if state.withLock({ $0.backlog.remove(data.count) }) { calls.caughtUp() } }
-        guard let stream, !state.withLock({ $0.isDiscarded }) else { return }
+        defer { if backlog.withLock({ $0?.remove(data.count) == true }) { calls.caughtUp() } }
+        guard let stream, !isDiscarded else { return }
         var (offset, result) = (0, 1)
         data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
             guard let base = bytes.bindMemory(to: UInt8.self).baseAddress else { return }
@@ -93,7 +90,7 @@ final class StreamSink: BodySink, @unchecked Sendable {
         let error = stream?.streamStatus == .error ? stream?.streamError : nil
         stream?.close()
         self.stream = nil
-        guard !state.withLock({ $0.isDiscarded }) else { return }
+        guard !isDiscarded else { return }
         let what = what + (error.map { ": \($0.localizedDescription)" } ?? "")
         let failure = RequestError(.destinationUnwritable, what, underlying: error)
         self.failure = failure

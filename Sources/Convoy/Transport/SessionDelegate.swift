@@ -6,7 +6,8 @@ import Foundation
 #endif
 
 final class SessionDelegate: NSObject, URLSessionDataDelegate {
-    fileprivate struct Entry {
+    fileprivate final class Entry: @unchecked Sendable {
+        // @unchecked: the callbacks of a task follow each other. `refusal` is set before the call that lets the task end.
         let client: any TransportClient
         let request: PreparedRequest
         let body: LoaderBody?
@@ -15,6 +16,10 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         var hasHead = false
         var expectedBytes: Int64?
         var receivedBytes: Int64 = 0
+
+        init(_ client: any TransportClient, _ request: PreparedRequest, _ body: LoaderBody?) {
+            (self.client, self.request, self.body) = (client, request, body)
+        }
     }
 
     /// The entries by task identifier, which is unique within a session.
@@ -29,41 +34,44 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     func register(
         _ client: any TransportClient, for task: URLSessionTask, _ request: PreparedRequest, body: LoaderBody?
     ) {
-        entries.withLock { $0[task.taskIdentifier] = Entry(client: client, request: request, body: body) }
+        entries.withLock { $0[task.taskIdentifier] = Entry(client, request, body) }
+    }
+
+    private func entry(of task: URLSessionTask) -> Entry? { entries.withLock { $0[task.taskIdentifier] } }
+
+    private func end(_ task: URLSessionTask) -> Entry? {
+        entries.withLock { $0.removeValue(forKey: task.taskIdentifier) }
     }
 
     func urlSession(
         _: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
-        if let response = response as? HTTPURLResponse {
+        if let response = response as? HTTPURLResponse, let entry = entry(of: dataTask) {
             let head = ResponseHead(response)
-            let entry = entries.withLock { entries in
-                if !head.isInformational { entries[dataTask.taskIdentifier]?.begin(head) }
-                return entries[dataTask.taskIdentifier]
+            if !head.isInformational {
+                (entry.hasHead, entry.expectedBytes, entry.receivedBytes) = (true, head.expectedBytes, 0)
             }
-            if let defect = entry?.defect(of: head) {
-                entries.withLock { $0[dataTask.taskIdentifier] = nil }
+            if let defect = entry.defect(of: head) {
+                _ = end(dataTask)
                 // In swift-corelibs-foundation, `cancel()` waits for the queue that runs this code.
                 DispatchQueue.global().async { dataTask.cancel() }
-                entry?.client.didFinish(defect.with(response: head))
+                entry.client.didFinish(defect.with(response: head))
             } else {
-                entry?.client.didReceive(head)
+                entry.client.didReceive(head)
             }
         }
         completionHandler(.allow)
     }
 
     func urlSession(_: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
-        let client = entries.withLock { entries in
-            entries[dataTask.taskIdentifier]?.receivedBytes += Int64(data.count)
-            return entries[dataTask.taskIdentifier]?.client
-        }
-        guard let client, !client.didReceive(data) else { return }
+        guard let entry = entry(of: dataTask) else { return }
+        entry.receivedBytes += Int64(data.count)
+        guard !entry.client.didReceive(data) else { return }
         // On Linux a `URLSessionTask` cannot pause. The client then buffers the data up to its limit.
         #if canImport(Darwin)
             dataTask.suspend()
-            client.didPause()
+            entry.client.didPause()
         #endif
     }
 
@@ -71,14 +79,14 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         _: URLSession, task: URLSessionTask, didSendBodyData _: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend _: Int64
     ) {
-        entries.withLock { $0[task.taskIdentifier]?.client }?.didSend(totalBytes: totalBytesSent)
+        entry(of: task)?.client.didSend(totalBytes: totalBytesSent)
     }
 
     func urlSession(
         _: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
     ) {
-        completionHandler(entries.withLock { $0[task.taskIdentifier]?.body }?.makeStream())
+        completionHandler(entry(of: task)?.body?.makeStream())
     }
 
     func urlSession(
@@ -97,19 +105,19 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
         #if canImport(FoundationNetworking)
             // Without this call, the task would never end; after it, the task still receives the 401 and its body.
             // Another queue makes the call, because it waits for URLSession's queue, which runs this code.
-            entries.withLock { $0[task.taskIdentifier]?.isChallenged = true }
+            entry(of: task)?.isChallenged = true
             DispatchQueue.global().async { completionHandler(.cancelAuthenticationChallenge, nil) }
         #else
             let space = challenge.protectionSpace
             switch space.authenticationMethod {
             case NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate:
                 // The check blocks. It must not run on this thread, which also calls back for other tasks.
-                DispatchQueue.global().async { [self, identifier = task.taskIdentifier] in
+                DispatchQueue.global().async { [self, entry = entry(of: task)] in
                     do throws(RequestError) {
                         let credential = try security.answer(to: space)
                         completionHandler(credential == nil ? .performDefaultHandling : .useCredential, credential)
                     } catch {
-                        entries.withLock { $0[identifier]?.refusal = error }
+                        entry?.refusal = error
                         completionHandler(.cancelAuthenticationChallenge, nil)
                     }
                 }
@@ -120,7 +128,7 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
     }
 
     func urlSession(_: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        guard let entry = entries.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
+        guard let entry = end(task) else { return }
         // URLSession on Linux does not report a redirect without a usable Location, and drops its body.
         if error == nil, !entry.hasHead, let response = task.response as? HTTPURLResponse {
             let head = ResponseHead(response)
@@ -140,10 +148,6 @@ final class SessionDelegate: NSObject, URLSessionDataDelegate {
 }
 
 extension SessionDelegate.Entry {
-    fileprivate mutating func begin(_ head: ResponseHead) {
-        (hasHead, expectedBytes, receivedBytes) = (true, head.expectedBytes, 0)
-    }
-
     func defect(of head: ResponseHead) -> RequestError? {
         guard head.hasBody(for: request.method) else { return nil }
         // URLSession on Linux accepts invalid lengths such as `0x5`. On Apple platforms, URLSession changes
@@ -257,19 +261,19 @@ enum CertificateKey {
     /// The base64 of the SHA-256 of the DER SubjectPublicKeyInfo (RFC 7469, section 2.4); nil when it is no
     /// certificate.
     static func pin(of certificate: Data) -> String? {
-        guard let info = subjectPublicKeyInfo(of: certificate) else { return nil }
-        return (try? HashFunction.sha256.digest(of: info)).map { Data($0).base64EncodedString() }
-    }
-
-    private static func subjectPublicKeyInfo(of certificate: Data) -> Data? {
         let (integer, sequence, version): (UInt8, UInt8, UInt8) = (0x02, 0x30, 0xA0)
-        var all = DERReader(rest: certificate[...])
-        guard var outer = all.next(sequence)?.content, var body = outer.next(sequence)?.content else { return nil }
+        var all = certificate
+        guard var outer = all.takeDER(sequence)?.content, var body = outer.takeDER(sequence)?.content else {
+            return nil
+        }
         // Version 1 certificates have no version field.
-        _ = body.next(version)
+        _ = body.takeDER(version)
         // Skips the serial number, the algorithm of the signature, the issuer, the validity and the subject.
-        for tag in [integer, sequence, sequence, sequence, sequence] { guard body.next(tag) != nil else { return nil } }
-        return body.next(sequence)?.bytes
+        for tag in [integer, sequence, sequence, sequence, sequence] {
+            guard body.takeDER(tag) != nil else { return nil }
+        }
+        let key = body.takeDER(sequence)?.bytes
+        return key.flatMap { try? HashFunction.sha256.digest(of: $0) }.map { Data($0).base64EncodedString() }
     }
 
     /// The certificates of a PEM text (RFC 7468), in DER; nil when one is truncated or not base64.
@@ -292,24 +296,21 @@ enum CertificateKey {
     }
 }
 
-/// Reads one DER value after another (X.690, section 8.1), never past the end of the data.
-private struct DERReader {
-    var rest: Data
-
-    // Returns the complete bytes and the content of the next value; nil if its tag differs, or if its length is
-    // truncated, indefinite, or has more than four bytes.
-    mutating func next(_ tag: UInt8) -> (bytes: Data, content: DERReader)? {
-        guard rest.first == tag, let first = rest.dropFirst().first else { return nil }
+extension Data {
+    // Removes the first DER value (X.690, section 8.1), and returns its complete bytes and its content; nil if its tag
+    // differs, or if its length is beyond the data, indefinite, or has more than four bytes.
+    fileprivate mutating func takeDER(_ tag: UInt8) -> (bytes: Data, content: Data)? {
+        guard first == tag, let first = dropFirst().first else { return nil }
         var (headerBytes, length) = (2, Int(first))
         if first & 0x80 != 0 {
             let count = Int(first & 0x7F)
-            let bytes = rest.dropFirst(2).prefix(count)
+            let bytes = dropFirst(2).prefix(count)
             guard (1...4).contains(count), bytes.count == count else { return nil }
             (headerBytes, length) = (2 + count, bytes.reduce(0) { $0 << 8 | Int($1) })
         }
-        guard length <= rest.count - headerBytes else { return nil }
-        let bytes = rest.prefix(headerBytes + length)
-        rest = rest.dropFirst(headerBytes + length)
-        return (bytes, DERReader(rest: bytes.dropFirst(headerBytes)))
+        guard length <= count - headerBytes else { return nil }
+        let bytes = prefix(headerBytes + length)
+        self = dropFirst(headerBytes + length)
+        return (bytes, bytes.dropFirst(headerBytes))
     }
 }

@@ -460,7 +460,6 @@ final class CacheTransfer: TransferTask, TransportClient {
             case finish, cancel
         }
         let most = max(1, min(Self.chunkBytes, client.maxChunkBytes))
-        let files = client as? any FileClient
         while true {
             let step = state.withLock { state -> Step in
                 if state.isCancelled {
@@ -481,43 +480,29 @@ final class CacheTransfer: TransferTask, TransportClient {
             case .wait: return
             case .finish: return finish(nil)
             case .cancel: return client.didFinish(Self.cancelled)
-            case .read(.file(let file), let rest):
-                let bytes = FileBytes(file.descriptor, rest, of: file) { self.repair() }
-                if let isTaken = files?.didReceive(bytes) {
-                    state.withLock { $0.rest = rest.upperBound..<rest.upperBound }
-                    if holds(isTaken) { return }
-                } else if !deliver(.file(file), rest, most) {
-                    return
-                }
-            case .read(let body, let rest):
-                if !deliver(body, rest, most) { return }
+            case .read(let body, let rest): if !deliver(body, rest, most) { return }
             }
         }
     }
 
+    /// False if `pump` must return.
     private func deliver(_ body: StoredBody, _ rest: Range<Int64>, _ most: Int) -> Bool {
         let count = Int(min(Int64(most), rest.upperBound - rest.lowerBound))
         guard let data = body.read(at: rest.lowerBound, count: count), !data.isEmpty else {
-            repair()
-            state.withLock { $0.phase = .ended }
+            let role = state.withLock { state in
+                state.phase = .ended
+                return state.role
+            }
+            if case .serve(let entry, _) = role { store.repair([entry.id], of: exchange.key) }
             client.didFinish(RequestError(.connectionLost, "the stored body could not be read completely"))
             return false
         }
         state.withLock { $0.rest = rest.lowerBound + Int64(data.count)..<rest.upperBound }
-        return !holds(client.didReceive(data))
-    }
-
-    private func repair() {
-        guard case .serve(let entry, _) = state.withLock({ $0.role }) else { return }
-        store.repair([entry.id], of: exchange.key)
-    }
-
-    // Stops only if the transport can continue a paused task where it stopped. Returns whether `pump` must return.
-    private func holds(_ isTaken: Bool) -> Bool {
-        guard !isTaken, network.pausesInPlace else { return false }
+        // Stops only if the transport can continue a paused task where it stopped.
+        guard !client.didReceive(data), network.pausesInPlace else { return true }
         state.withLock { ($0.isPaused, $0.isPumping) = (true, false) }
         client.didPause()
-        return true
+        return false
     }
 
     // MARK: Storing: RFC 9111, section 3

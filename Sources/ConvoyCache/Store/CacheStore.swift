@@ -74,7 +74,7 @@ enum StoredBody: Sendable {
 }
 
 final class StoredFile: Sendable {
-    let descriptor: Int32
+    private let descriptor: Int32
     let byteCount: Int64
 
     /// Nil if the file is missing, is not a regular file, or has another length.

@@ -263,7 +263,7 @@
                 _ = try Array((line + "\r\n").utf8).withUnsafeBytes { try parser.take($0) }
                 let head = try #require(try Array("\r\n".utf8).withUnsafeBytes { try parser.take($0) })
                 #expect(head.statusCode == status)
-            } catch is CurlHeaderParser.Defect { #expect(status == nil) }
+            } catch is RequestError { #expect(status == nil) }
         }
 
         /// libcurl 7.88 accepts two blanks; 8.12 rejects them.

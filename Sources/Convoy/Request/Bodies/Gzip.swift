@@ -41,12 +41,11 @@ enum Gzip {
     #if canImport(CLibcurl)
         static func compress(_ data: Data) throws(EncodingError) -> Data {
             var output: UnsafeMutablePointer<UInt8>?
-            var count = 0
-            let status = data.withUnsafeBytes { bytes in
-                convoy_gzip(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, &output, &count)
+            let count = data.withUnsafeBytes { bytes in
+                convoy_gzip(bytes.bindMemory(to: UInt8.self).baseAddress, bytes.count, &output)
             }
-            guard status == CONVOY_ENCODING_OK, let output else {
-                let isLoaded = status != CONVOY_ENCODING_NO_LIBRARY
+            guard count > 0, let output else {
+                let isLoaded = convoy_decoder_is_available(CONVOY_CODING_GZIP) != 0
                 let reason = isLoaded ? "memory allocation failed" : "libz could not be loaded"
                 throw .refusal("the body could not be compressed: \(reason)", at: [])
             }

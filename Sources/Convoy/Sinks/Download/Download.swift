@@ -1,18 +1,16 @@
 // The download of one operation: the part, its record, and its end.
 import Foundation
+import Synchronization
 
 // Crash safety depends on the order of writes. A record is removed before its bytes. A part never has bytes of another
 // version than its record. It is renamed to the target after everything was verified and synchronised.
 final class Download: @unchecked Sendable {
-    // @unchecked: only `executor` uses the mutable state, except `shared`, which has a lock. `DiskSync` may end the
-    // download on another executor; until then, nothing runs on `executor`.
+    // @unchecked: only `executor` uses the mutable state, except `shared`, which has a lock, and the atomic flags.
+    // `DiskSync` may end the download on another executor; until then, nothing runs on `executor`.
 
     struct Shared {
-        var isStopped = false
         /// The URL of a download that is cancelled and leaves no part.
         var discarded: URL?
-        var keepsPart = false
-        var asksForChange = false
         var progress = TransferProgress()
     }
 
@@ -26,6 +24,9 @@ final class Download: @unchecked Sendable {
     let fileName: String?
     let executor = DiskExecutor()
     let shared = Locked(Shared())
+    private let hasStopped = Atomic(false)
+    private let hasRecord = Atomic(false)
+    private let asksForChange = Atomic(false)
 
     var part: PartFile?
     var resumeFile: SidecarFile<ResumeRecord> { SidecarFile(path: directory + "/" + PartName(stem).record) }
@@ -37,7 +38,7 @@ final class Download: @unchecked Sendable {
     var record: ResumeRecord? {
         didSet {
             if record == nil { origin = nil }
-            if (record == nil) != (oldValue == nil) { shared.withLock { $0.keepsPart = record != nil } }
+            hasRecord.store(record != nil, ordering: .releasing)
         }
     }
     private var isRecordSaved = false
@@ -68,9 +69,9 @@ final class Download: @unchecked Sendable {
         self.isSegmented = isSegmented
     }
 
-    var keepsPart: Bool { shared.withLock { $0.keepsPart } }
-    func stop() { shared.withLock { $0.isStopped = true } }
-    var isStopped: Bool { shared.withLock { $0.isStopped } }
+    var keepsPart: Bool { hasRecord.load(ordering: .acquiring) }
+    func stop() { hasStopped.store(true, ordering: .releasing) }
+    var isStopped: Bool { hasStopped.load(ordering: .acquiring) }
     var isDiscarded: Bool { shared.withLock { $0.discarded != nil } }
 
     /// Makes the end of the download remove its part, also that of an earlier download of this URL.
@@ -108,7 +109,7 @@ final class Download: @unchecked Sendable {
             request.keepsUnknownCodings = true
         }
         let asksForChange = isContinuable && version?.isOf(request.url) == true
-        if plan.existing == .updateIfChanged { shared.withLock { $0.asksForChange = asksForChange } }
+        self.asksForChange.store(asksForChange, ordering: .releasing)
         guard let part, isContinuable else { return .send(request, continuing: nil) }
         // The condition is sent with a range too, because the server evaluates it first (RFC 9110, section 13.2.2).
         if asksForChange { version?.add(to: &request.headerFields) }
@@ -200,7 +201,7 @@ final class Download: @unchecked Sendable {
         isRefused: Bool
     ) -> DownloadAnswer {
         // A 304 is acceptable if Convoy added the condition, not the caller.
-        let asksForChange = segment == nil && shared.withLock { $0.asksForChange }
+        let asksForChange = segment == nil && asksForChange.load(ordering: .acquiring)
         let isRefused = isRefused && !(head.statusCode == 304 && asksForChange)
         let answer = DownloadAnswer(head, continuing: point, asksForRange: asksForRange, isRefused: isRefused)
         return segment?.judge(answer, head) ?? answer
@@ -307,26 +308,6 @@ final class Download: @unchecked Sendable {
         try checkWritten()
         // A killed process loses about that many bytes at most.
         if received.unsavedBytes >= 4 << 20 { try saveRecord(synchronized: false) }
-    }
-
-    // A cancellation applies between pieces. If a digest is expected, bytes that the kernel copied are read at the end.
-    func write(_ source: FileBytes, in segment: FileSegment? = nil) throws(RequestError) {
-        guard let part else { return }
-        var (offset, isCopied) = (source.range.lowerBound, segment == nil)
-        while offset < source.range.upperBound, !isStopped {
-            if isCopied {
-                let count = try part.append(source, from: offset)
-                if count > 0 { try checkWritten() }
-                (offset, isCopied) = (offset + count, count > 0)
-                continue
-            }
-            let count = Int(min(1 << 20, source.range.upperBound - offset))
-            guard let data = source.read(at: offset, count: count) else {
-                throw RequestError(.connectionLost, "the stored body could not be read completely")
-            }
-            try write(data, in: segment)
-            offset += Int64(data.count)
-        }
     }
 
     private func checkWritten() throws(RequestError) {
@@ -469,10 +450,8 @@ final class Download: @unchecked Sendable {
         guard let digest, digest.byteCount == byteCount else {
             throw RequestError(.cancelled, "it was cancelled before its digest was known")
         }
-        // A digest object that has failed fails again, so it is then discarded.
         self.digest = nil
         let found = try digest.finish(of: part.path)
-        self.digest = digest
         guard found != expected else { return }
         throw try mismatch("the received file has the digest \(found) instead of \(expected); these bytes were deleted")
     }
@@ -519,7 +498,9 @@ final class Download: @unchecked Sendable {
         try part.setFinalPermissions(plan.permissions, replacing: plan.replaces ? directory + "/" + name : nil)
         let version = try prepareVersion(head, named: name)
         if plan.replaces { try part.rename(to: directory + "/" + name) }
-        while !plan.replaces, try !rename(part, to: directory + "/" + name) {
+        // A link gives the file two names for a moment. If the process is killed then, the part's name stays, and with a
+        // record, a later download would resume the part even after the file was changed.
+        while !plan.replaces, try !part.renameIfFree(to: directory + "/" + name, beforeLinking: removeRecord) {
             if plan.existing == .skip {
                 try plan.checkFile(name)
                 part.remove()
@@ -532,15 +513,6 @@ final class Download: @unchecked Sendable {
         // A failure is ignored: without the version file, the next download only fetches the file again.
         if let version { try? versionFile.write(version, synchronized: false) }
         return finishCommit(name)
-    }
-
-    /// False when a file of that name exists.
-    private func rename(_ part: PartFile, to path: String) throws(RequestError) -> Bool {
-        if let isFree = try part.renameIfFree(to: path) { return isFree }
-        // `linkIfFree` gives the file two names for a moment. If the process is killed then, the part's name stays, and
-        // with a record, a later download would resume the part even after the file was changed.
-        removeRecord()
-        return try part.linkIfFree(to: path)
     }
 
     private func removeRecord() {

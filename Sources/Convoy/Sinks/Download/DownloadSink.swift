@@ -7,8 +7,6 @@ import Foundation
 final class DownloadSink: BodySink, @unchecked Sendable {
     // @unchecked: only the download's serial executor uses `hasFailed`.
 
-    private typealias Work = @Sendable () throws(RequestError) -> Void
-
     static let smallBytes: Int64 = 64 << 10
 
     private let download: Download
@@ -42,18 +40,11 @@ final class DownloadSink: BodySink, @unchecked Sendable {
     }
 
     func write(_ data: Data) {
-        write(data.count) { () throws(RequestError) in try self.download.write(data, in: self.segment) }
-    }
-
-    func write(_ source: FileBytes) {
-        write(Int(source.count)) { () throws(RequestError) in try self.download.write(source, in: self.segment) }
-    }
-
-    private func write(_ count: Int, _ work: @escaping Work) {
         guard counts else { return }
-        let isPaused = backlog.withLock { $0.add(count) }
+        let isPaused = backlog.withLock { $0.add(data.count) }
         let piece: @Sendable () -> Void = {
-            if self.run(work), self.backlog.withLock({ $0.remove(count) }) { self.calls.caughtUp() }
+            let isWritten = self.run { () throws(RequestError) in try self.download.write(data, in: self.segment) }
+            if isWritten, self.backlog.withLock({ $0.remove(data.count) }) { self.calls.caughtUp() }
         }
         if calls.canPause {
             download.executor.async(waits: isSmall && !isPaused, piece)
@@ -92,7 +83,7 @@ final class DownloadSink: BodySink, @unchecked Sendable {
     }
 
     @discardableResult
-    private func run(_ work: Work) -> Bool {
+    private func run(_ work: () throws(RequestError) -> Void) -> Bool {
         guard !hasFailed else { return false }
         do throws(RequestError) { try work() } catch {
             hasFailed = true

@@ -114,11 +114,9 @@ extension ResponseHead {
 
 extension HeaderFields {
     /// The server's text, decoded but not checked; see ``FileName/safe(_:)``.
-    var proposedFileName: String? { values(of: "Content-Disposition").lazy.compactMap { ProposedName.read($0) }.first }
-}
+    var proposedFileName: String? { values(of: "Content-Disposition").lazy.compactMap(Self.fileName).first }
 
-private enum ProposedName {
-    static func read(_ text: String) -> String? {
+    private static func fileName(_ text: String) -> String? {
         let parameters = ParameterParser(text.bytesSent).values
         if let name = parameters["filename*"].flatMap(decoded), !name.isEmpty { return name }
         guard let name = parameters["filename"], !name.isEmpty else { return nil }

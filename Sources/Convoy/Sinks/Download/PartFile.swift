@@ -122,20 +122,6 @@ package final class PartFile {
         guard problem == 0 else { throw .file("could not be written", path, problem) }
     }
 
-    // A clone if the file system supports it, or else some bytes as a copy. If the result is zero, the bytes must be
-    // read and written.
-    func append(_ source: FileBytes, from offset: Int64) throws(RequestError) -> Int64 {
-        #if canImport(CLibcurl)
-            let rest = source.range.upperBound - offset
-            let copied = convoy_disk_copy(descriptor, byteCount, source.descriptor, offset, rest, source.kernelCopy)
-            guard copied >= 0 else { throw .file("could not be written", path, Int32(clamping: -copied)) }
-            byteCount += copied
-            return copied
-        #else
-            return 0
-        #endif
-    }
-
     /// False when another process has changed the length.
     var isIntact: Bool { stat(of: descriptor).map { Int64($0.st_size) == byteCount } == true }
 
@@ -236,21 +222,23 @@ package final class PartFile {
         }
     }
 
-    /// False when the name exists; nil when the file system or the kernel does not support such a rename, for example
-    /// NFS.
-    func renameIfFree(to target: String) throws(RequestError) -> Bool? {
+    // False when the name exists. If the file system or the kernel does not support such a rename, for example NFS, the
+    // part is linked.
+    func renameIfFree(to target: String, beforeLinking: () -> Void = {}) throws(RequestError) -> Bool {
         try checkName()
+        errno = ENOSYS
         #if canImport(Darwin)
             let status = renamex_np(path, target, UInt32(RENAME_EXCL))
         #else
-            guard let renameat2 = Self.renameat2 else { return nil }
             // 1 is RENAME_NOREPLACE.
-            let status = renameat2(AT_FDCWD, path, AT_FDCWD, target, 1)
+            let status = Self.renameat2?(AT_FDCWD, path, AT_FDCWD, target, 1)
         #endif
         if status == 0 { return true }
         switch errno {
         case EEXIST: return false
-        case EINVAL, ENOSYS, ENOTSUP, EPERM: return nil
+        case EINVAL, ENOSYS, ENOTSUP, EPERM:
+            beforeLinking()
+            return try linkIfFree(to: target)
         default: throw .file("could not be renamed to its final name", target, errno)
         }
     }
@@ -352,35 +340,6 @@ extension RequestError {
             .destinationInUse,
             "another download to the same file is running and has locked \(path); wait for it, or choose another file"
         )
-    }
-}
-
-package struct FileBytes: Sendable {
-    package let descriptor: Int32
-    package let range: Range<Int64>
-    /// The owner of the descriptor, retained so that the file stays open.
-    private let owner: any AnyObject & Sendable
-    /// Called on any thread if a read fails or the file ends before the range does.
-    private let whenUnreadable: @Sendable () -> Void
-    #if canImport(CLibcurl)
-        /// The call that copies inside the kernel; nil for the system's `copy_file_range`.
-        var kernelCopy: convoy_copy_call?
-    #endif
-
-    package init(
-        _ descriptor: Int32, _ range: Range<Int64>, of owner: any AnyObject & Sendable,
-        whenUnreadable: @escaping @Sendable () -> Void = {}
-    ) {
-        (self.descriptor, self.range, self.owner) = (descriptor, range, owner)
-        self.whenUnreadable = whenUnreadable
-    }
-
-    package var count: Int64 { range.upperBound - range.lowerBound }
-
-    func read(at offset: Int64, count: Int) -> Data? {
-        if let data = PartFile.read(descriptor, count, at: offset), !data.isEmpty { return data }
-        whenUnreadable()
-        return nil
     }
 }
 

@@ -3,27 +3,6 @@
     import CLibcurl
     import Foundation
 
-    enum ContentDecodingError: Error, Equatable, CustomStringConvertible {
-        /// A coding that Convoy does not know, or whose library is missing.
-        case unsupportedCoding(String)
-        /// The data has another format, has a wrong checksum or length, or produced no output for 1 MiB of input.
-        case corrupt(coding: String, reason: String)
-        case cutShort(coding: String)
-        case trailingBytes(coding: String)
-        /// Memory is exhausted, or the body needs more than its coding allows.
-        case outOfMemory(coding: String)
-
-        var description: String {
-            switch self {
-            case .unsupportedCoding(let coding): "the content coding \"\(coding)\" is not supported"
-            case .corrupt(let coding, let reason): "the \(coding) data is corrupt: \(reason)"
-            case .cutShort(let coding): "the \(coding) data was cut short"
-            case .trailingBytes(let coding): "bytes follow the end of the \(coding) data"
-            case .outOfMemory(let coding): "the \(coding) data needs more memory than is available or allowed"
-            }
-        }
-    }
-
     // Decodes in memory that does not depend on the decoded size: 64 KiB for each coding, and its library's window of
     // 32 KiB (gzip, deflate), at most 8 MiB (zstd) or 16 MiB (br). Call ``decode(_:into:)`` until the body ends and
     // ``hasPendingOutput`` is false, then ``finish()``.
@@ -35,13 +14,13 @@
         /// In the order of decoding: the coding that was applied last is first.
         private let stages: [DecodingStage]
         /// Thrown once the later stages have decoded what the failed one had produced.
-        private var failure: (index: Int, error: ContentDecodingError)?
+        private var failure: (index: Int, error: RequestError)?
         private var hasReceivedInput = false
         private var idleBytes = 0
         /// Without a limit, a server could send empty gzip members endlessly.
         private static let mostIdleBytes = 1 << 20
 
-        static func makeDecoder(codings: [String]) throws(ContentDecodingError) -> ContentDecoder? {
+        static func makeDecoder(codings: [String]) throws(RequestError) -> ContentDecoder? {
             var stages: [DecodingStage] = []
             for coding in codings.reversed() { stages.append(try DecodingStage(coding)) }
             return stages.isEmpty ? nil : ContentDecoder(stages)
@@ -57,18 +36,18 @@
         // emitted before the error is thrown, once more at each further call.
         func decode(
             _ input: UnsafeRawBufferPointer, into emit: (UnsafeRawBufferPointer) -> Bool
-        ) throws(ContentDecodingError) -> Int {
+        ) throws(RequestError) -> Int {
             var rest = input
             if !input.isEmpty { hasReceivedInput = true }
             // The last runnable stage goes first, so a stage's output is used up before the stage runs again.
             while let index = stages.indices.last(where: { canRun($0, rest) }) {
-                do throws(ContentDecodingError) {
+                do throws(RequestError) {
                     if index == 0 {
                         let before = rest.count
                         try stages[0].run(&rest)
                         idleBytes += before - rest.count
                         if idleBytes > Self.mostIdleBytes {
-                            throw .corrupt(coding: stages[0].name, reason: "1 MiB of it produced no output")
+                            throw stages[0].failure("is corrupt: 1 MiB of it produced no output")
                         }
                     } else {
                         try stages[index].run(&stages[index - 1].output)
@@ -85,11 +64,11 @@
             return input.count - rest.count
         }
 
-        func finish() throws(ContentDecodingError) {
+        func finish() throws(RequestError) {
             if let failure { throw failure.error }
             precondition(!hasPendingOutput, "call decode until hasPendingOutput is false, then finish")
             guard hasReceivedInput, let stage = stages.first(where: { !$0.isComplete }) else { return }
-            throw .cutShort(coding: stage.name)
+            throw stage.failure("was cut short")
         }
 
         private func canRun(_ index: Int, _ rest: UnsafeRawBufferPointer) -> Bool {
@@ -100,18 +79,20 @@
     }
 
     private final class DecodingStage {
-        let name: String
+        private let name: String
         /// The output that the next stage has not used yet, in `buffer`.
         var output = UnsafeRawBufferPointer(start: nil, count: 0)
         private let decoder: OpaquePointer
         private let buffer: UnsafeMutableRawBufferPointer
         private var last = convoy_decoding()
 
-        init(_ name: String) throws(ContentDecodingError) {
+        init(_ name: String) throws(RequestError) {
             guard let coding = contentCodings[name], convoy_decoder_is_available(coding) != 0 else {
-                throw .unsupportedCoding(name.printablePrefix)
+                throw RequestError(.badResponse, "the content coding \"\(name.printablePrefix)\" is not supported")
             }
-            guard let decoder = convoy_decoder_create(coding) else { throw .outOfMemory(coding: name) }
+            guard let decoder = convoy_decoder_create(coding) else {
+                throw RequestError(.badResponse, "the \(name) data \(Self.needsMemory)")
+            }
             (self.name, self.decoder) = (name, decoder)
             // Allocated after the last `throw`, because a throwing initialiser would leak the buffer.
             buffer = .allocate(byteCount: 65_536, alignment: 16)
@@ -122,21 +103,32 @@
             buffer.deallocate()
         }
 
+        private static let needsMemory = "needs more memory than is available or allowed"
+
+        func failure(_ what: String) -> RequestError { .undecodable("the \(name) data \(what)") }
+
         var hasOutput: Bool { last.has_output != 0 }
         var isComplete: Bool { last.is_complete != 0 }
 
-        func run(_ input: inout UnsafeRawBufferPointer) throws(ContentDecodingError) {
+        func run(_ input: inout UnsafeRawBufferPointer) throws(RequestError) {
             last = convoy_decoder_decode(decoder, input.baseAddress, input.count, buffer.baseAddress, buffer.count)
             input = UnsafeRawBufferPointer(rebasing: input.suffix(last.left))
             output = UnsafeRawBufferPointer(rebasing: buffer.prefix(last.written))
             switch last.status {
             case CONVOY_DECODING_OK: return
-            case CONVOY_DECODING_TRAILING_BYTES: throw .trailingBytes(coding: name)
-            case CONVOY_DECODING_NO_MEMORY: throw .outOfMemory(coding: name)
+            case CONVOY_DECODING_TRAILING_BYTES:
+                throw .undecodable("bytes follow the end of the \(name) data")
+            case CONVOY_DECODING_NO_MEMORY: throw failure(Self.needsMemory)
             default:
                 let reason = last.reason.map { String(cString: $0) }
-                throw .corrupt(coding: name, reason: reason ?? "no reason given")
+                throw failure("is corrupt: \(reason ?? "no reason given")")
             }
+        }
+    }
+
+    extension RequestError {
+        fileprivate static func undecodable(_ what: String) -> RequestError {
+            RequestError(.badResponse, "the body does not match its Content-Encoding: \(what)")
         }
     }
 

@@ -8,9 +8,8 @@
     final class CurlHandle {
         let easy: OpaquePointer
         @exclusivity(unchecked) var transfer: CurlTransfer?
-        private var headerList: HeaderList?
-        /// What `headerList` was made of; `host` is the value of the `Host` field, or nil if libcurl writes it.
-        private var listed: (fields: HeaderFields, omitted: Set<String>, sendsBody: Bool, host: String?)?
+        /// The header lines, and what they were made of; the last value is the `Host` field, or nil if libcurl writes it.
+        private var header: (list: HeaderList, source: (HeaderFields, Set<String>, sendsBody: Bool, host: String?))?
         var hostOverrides: HeaderList?
         /// CURL_ERROR_SIZE is 256.
         private let errorText: UnsafeMutablePointer<CChar>
@@ -130,12 +129,12 @@
             if !isPlain || !self.isPlain { problem |= set(transfer, target, hasLargeResponse: hasLargeResponse) }
             self.isPlain = isPlain && problem == 0
             let host = mayUseProxy ? request.hostField : nil
-            let wanted = (request.headerFields, request.omittedFields, transfer.sendsBody, host)
-            if let listed, listed == wanted { return problem == 0 }
+            let wanted = (request.headerFields, request.omittedFields, sendsBody: transfer.sendsBody, host: host)
+            if let header, header.source == wanted { return problem == 0 }
             let lines = (host.map { ["Host: \($0)"] } ?? []) + transfer.headerLines
             guard let list = HeaderList(lines) else { return false }
             problem |= convoy_set_pointer(easy, CURLOPT_HTTPHEADER, list.first)
-            (headerList, listed) = (list, wanted)
+            header = (list, wanted)
             return problem == 0
         }
 

@@ -9,10 +9,10 @@
         let sockets: CurlSockets
         private let options: ConnectionOptions
         private var idleHandles: [CurlHandle] = []
-        @exclusivity(unchecked) private(set) var active: [ObjectIdentifier: CurlTransfer] = [:]
+        private(set) var active: [ObjectIdentifier: CurlTransfer] = [:]
         private var flushes: [CurlTransfer] = []
         private var continuing: [CurlTransfer] = []
-        @exclusivity(unchecked) var sharing = SharedConnections()
+        var sharing = SharedConnections()
         @exclusivity(unchecked) private(set) var now = ContinuousClock.now
         @exclusivity(unchecked) var lastProgress = ContinuousClock.now
         private var nextTimeCheck: ContinuousClock.Instant?
@@ -286,7 +286,6 @@
         deinit {
             // The queue releases `reading`: closing a stream or cancelling a sequence runs user code, which the engine's
             // thread must not.
-            guard state.withLock({ $0.reading != nil }) else { return }
             queue.async { [state] in
                 let reading = state.withLock { state in
                     defer { state.reading = nil }

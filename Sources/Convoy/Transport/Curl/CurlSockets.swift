@@ -196,7 +196,6 @@
     struct Handshake {
         var sockets: [Int32] = []
         var hasBegun = false
-        /// Whether one side has sent an alert.
         var hasAlert = false
         /// With TLS 1.3 the alert may follow the handshake, because the server checks the client's certificate late.
         var isRefused = false

@@ -17,15 +17,6 @@
         let isHTTPS: Bool
         let engine: CurlEngine
 
-        enum Phase {
-            /// The task was not resumed yet. Next: running, ended.
-            case waiting
-            /// libcurl runs the transfer. Next: ended.
-            case running
-            /// libcurl is done, and received bytes may wait for the client.
-            case ended
-        }
-
         /// What is known of the response, and what of its body waits for the client.
         struct ResponseState: ~Copyable {
             var parser: CurlHeaderParser
@@ -50,46 +41,42 @@
         // them changes, no called code reads or writes it.
         @exclusivity(unchecked) private var response: ResponseState
         @exclusivity(unchecked) var place = ConnectionPlace()
-        @exclusivity(unchecked) private(set) var client: (any TransportClient)?
-        @exclusivity(unchecked) private(set) var handle: CurlHandle?
+        private(set) var client: (any TransportClient)?
+        /// Nil before the first resume, and when libcurl is done, though received bytes may still wait for the client.
+        private(set) var handle: CurlHandle?
+        /// Nil before the first resume and after the end.
         @exclusivity(unchecked) private var loop: CurlLoop?
         private var source: (any UploadSource)?
         /// When bytes last moved, the request was last passed to libcurl, or a pause last ended.
         @exclusivity(unchecked) private var lastActivity = CurlTransfer.notBegun
         private static let notBegun = ContinuousClock.now
         private var failure: RequestError?
-        private var phase = Phase.waiting
         // Whether the owner has suspended the transfer. Unlike `desired`, this becomes false only when the bytes that
         // wait are delivered, so later bytes cannot overtake them.
         private var isHeldByOwner = false
-        /// Whether the client has refused more bytes and not asked for them again.
         private var isHeldByClient = false
         /// Whether decoding has used up its share of this turn.
         private var isHeldForATurn = false
-        /// Whether libcurl has paused the transfer.
         private var isPaused = false
-        private var isListedForFlush = false
         /// When the attempt timeout passes, counted from the first sending.
         private var timeoutInstant: ContinuousClock.Instant?
         private var sentBytes: Int64 = 0
         private var hasSentAll = false
         private(set) var timesSent = 0
-        /// How many streams of the request the server has refused.
         private var timesRefused = 0
         /// The value that ``isUnprocessed`` had on the previous connection of the request.
         private var wasUnprocessed = false
         private var lastSendingMark: CurlHandle.SendingMark?
-        let isShareable: Bool
+        var isShareable: Bool { isHTTPS && engine.options.httpVersion == .automatic }
         /// The system reports no event for bytes that libcurl or its TLS library buffers, so the loop polls.
-        let isPolled: Bool
+        var isPolled: Bool { isHTTPS || engine.options.mayUseProxy }
 
         init(_ request: PreparedRequest, client: any TransportClient, engine: CurlEngine) {
             self.request = request
             (sendsBody, isHTTPS) = (request.body != nil || request.announcesNoBody, request.isHTTPS)
             self.client = client
             self.engine = engine
-            isShareable = isHTTPS && engine.options.httpVersion == .automatic
-            isPolled = isHTTPS || engine.options.mayUseProxy
+            let isShareable = isHTTPS && engine.options.httpVersion == .automatic
             response = ResponseState(parser: .init(engine.options, request.method, mayBeHTTP2: isShareable))
             engine.tasks.add(1, ordering: .relaxed)
         }
@@ -103,11 +90,11 @@
             let desired = DesiredTransferState(
                 rawValue: desired.bitwiseAnd(mask, ordering: .acquiringAndReleasing).oldValue)
             if desired.contains(.cancelled) { return finish(RequestError(.cancelled, "the task was cancelled")) }
-            if case .waiting = phase {
-                guard desired.contains(.begun), !desired.contains(.suspended) else { return }
+            if isOver.load(ordering: .relaxed) { return }
+            if self.loop == nil {
+                guard !desired.contains(.suspended) else { return }
                 self.loop = loop
                 source = makeSource()
-                phase = .running
                 timeoutInstant = request.attemptTimeout.map { .now + $0 }
                 return send(in: loop)
             }
@@ -139,7 +126,7 @@
         }
 
         func sendAgain() {
-            guard let loop, case .running = phase else { return }
+            guard let loop, handle != nil else { return }
             leaveLoop()
             send(in: loop)
             loop.looksAgain = true
@@ -157,11 +144,11 @@
             noteActivity()
             deliverUndecoded()
             guard !isHeld else { return }
-            if case .ended = phase { finish(nil) } else { unpause() }
+            if handle == nil { finish(nil) } else { unpause() }
         }
 
         private func unpause() {
-            guard isPaused, let handle, case .running = phase else { return }
+            guard isPaused, let handle else { return }
             isPaused = false
             noteActivity()
             // This call runs libcurl's callbacks at once, with the data that libcurl has buffered.
@@ -176,9 +163,9 @@
 
         /// Called when libcurl reports the end, or when the response is complete and sending makes no progress.
         func end(_ code: CURLcode) {
-            guard let handle, case .running = phase else { return }
+            guard let handle else { return }
             // libcurl has closed the bad connection, and nothing was sent.
-            if place.isBad { return sendAgain() }
+            if place.veto == .isUnusable { return sendAgain() }
             let isCut = code == 0 && mayBeCut
             if isShareable {
                 if goesOn(after: code, handle) { return }
@@ -213,15 +200,9 @@
             }
             failure = failure ?? loss.map { RequestError(.connectionLost, $0) }
             leaveLoop()
-            phase = .ended
             flush()
             // A complete body waits for the end of back-pressure, but a failure does not.
             if failure != nil || !isHeld { finish(failure) }
-        }
-
-        private func beginAgain() {
-            handle?.watchEnd(false)
-            response = ResponseState(parser: .init(engine.options, request.method, mayBeHTTP2: isShareable))
         }
 
         func noteActivity() {
@@ -233,11 +214,8 @@
         func finish(_ error: RequestError?) {
             if isOver.load(ordering: .relaxed) { return }
             var error = error ?? failure
-            do throws(ContentDecodingError) { if error == nil { try response.decoder?.finish() } } catch let defect {
-                error = .undecodable(defect)
-            }
+            do throws(RequestError) { if error == nil { try response.decoder?.finish() } } catch let cut { error = cut }
             leaveLoop()
-            phase = .ended
             isOver.store(true, ordering: .releasing)
             let client = client
             (self.client, source, loop) = (nil, nil, nil)
@@ -307,7 +285,7 @@
             let socket = loop?.sockets.kept[connection]
             place.isKept = socket != nil
             if let loop, let socket, !loop.isQuiet(socket), loop.sockets.isUnusable(socket) {
-                place.isBad = true
+                place.veto = .isUnusable
                 return false
             }
             timesSent += 1
@@ -319,7 +297,8 @@
             wasUnprocessed = isUnprocessed
             if waitsForConnections { arrive(on: connection) }
             guard timesSent > 1 else { return true }
-            beginAgain()
+            handle?.watchEnd(false)
+            response = ResponseState(parser: .init(engine.options, request.method, mayBeHTTP2: isShareable))
             // libcurl rewinds the body only if it has sent bytes of it. Without this call, bytes that libcurl has read
             // but not sent would be lost.
             guard rewindBody(to: 0) else { return false }
@@ -380,7 +359,7 @@
                     handle?.setVerbose(isHTTPS || !wasAtFirstField)
                 }
             }
-            do throws(CurlHeaderParser.Defect) {
+            do throws(RequestError) {
                 guard var head = try response.parser.take(line) else { return line.count }
                 head.url = request.url
                 if !head.isInformational, let defect = begin(&head) {
@@ -392,7 +371,7 @@
                 if hasHead, let length = response.missingBytes, length > response.lengthToCheck { checkLength(length) }
                 return line.count
             } catch {
-                failure = RequestError(error.isCut ? .connectionLost : .badResponse, error.reason)
+                failure = error
                 return 0
             }
         }
@@ -410,11 +389,11 @@
             }
             if isHTTPS, response.parser.framing == .connection, head.hasBody(for: request.method) { handle?.watchEnd() }
             guard head.headerFields.contains("Content-Encoding") else { return nil }
-            do {
+            do throws(RequestError) {
                 response.decoder = try .makeDecoder(codings: try ContentCodings.toUndo(head, of: request))
             } catch {
                 head.expectedBytes = nil
-                return error as? RequestError ?? RequestError(.badResponse, "\(error)")
+                return error
             }
             // The length of a coded body does not apply to its decoded bytes.
             if response.decoder != nil { head.expectedBytes = nil }
@@ -454,7 +433,7 @@
 
         private func decode(_ bytes: UnsafeRawBufferPointer, with decoder: ContentDecoder) -> Int {
             var share = Self.decodingShare
-            do throws(ContentDecodingError) {
+            do throws(RequestError) {
                 let used = try decoder.decode(bytes) { output in
                     keep(output)
                     share -= output.count
@@ -466,7 +445,7 @@
                 }
                 return used
             } catch {
-                failure = .undecodable(error)
+                failure = error
                 return bytes.count
             }
         }
@@ -491,6 +470,7 @@
         private func keep(_ bytes: UnsafeRawBufferPointer) {
             response.keptBytes += Int64(bytes.count)
             if response.keptBytes > response.lengthToCheck { checkLength(response.keptBytes) }
+            let isFirst = response.chunk.isEmpty
             var new = bytes[...]
             while !new.isEmpty, !isHeldByClient {
                 // The limit is read once per chunk, because reading it locks, and libcurl passes a sixteenth of a chunk
@@ -503,14 +483,11 @@
             }
             if !new.isEmpty { response.rest.append(contentsOf: new) }
             response.keptBytes -= Int64(new.count)
-            if !isListedForFlush, !response.chunk.isEmpty {
-                isListedForFlush = true
-                loop?.flushLater(self)
-            }
+            // A chunk with bytes is always on the loop's list.
+            if isFirst, !response.chunk.isEmpty { loop?.flushLater(self) }
         }
 
         func flush() {
-            isListedForFlush = false
             guard !response.chunk.isEmpty else { return }
             guard client?.didReceive(response.chunk.take()) != true else { return }
             isHeldByClient = true
@@ -663,7 +640,7 @@
         }
 
         private func checkIdle(_ now: ContinuousClock.Instant) -> ContinuousClock.Instant? {
-            guard case .running = phase, let handle else { return nil }
+            guard let handle else { return nil }
             if isHeld {
                 lastSendingMark = nil
                 return now + idleCheckInterval
@@ -727,17 +704,13 @@
         }
     }
 
-    extension RequestError {
-        static func undecodable(_ failure: ContentDecodingError) -> RequestError {
-            RequestError(.badResponse, "the body does not match its Content-Encoding: \(failure.description)")
-        }
-    }
-
     struct ConnectionPlace {
         enum Veto {
             case isOpening
             /// Another handle repeats the request, because up to 8.16, libcurl counts the repetitions of each handle.
             case wasSent
+            /// The server had sent bytes on the idle connection or had closed it, so nothing was sent.
+            case isUnusable
         }
 
         var connection: ConnectionKey?
@@ -760,8 +733,6 @@
         var socketError: Int32 = 0
         var handshake = Handshake()
         var generation = 0
-        /// Whether the request was not sent, because the server had sent bytes on the idle connection or had closed it.
-        var isBad = false
         /// Whether the request was sent on a connection whose socket the loop knows.
         var isKept = false
     }
@@ -770,20 +741,20 @@
     struct DesiredTransferState: OptionSet {
         let rawValue: UInt8
 
-        static let begun = Self(rawValue: 1)
-        static let suspended = Self(rawValue: 2)
+        /// From the start until the first `resume()`, and after `suspend()`.
+        static let suspended = Self(rawValue: 1)
         /// `resume()`, which ends the client's back-pressure, was called since the last check.
-        static let resumed = Self(rawValue: 4)
-        static let cancelled = Self(rawValue: 8)
-        static let bodyReady = Self(rawValue: 16)
+        static let resumed = Self(rawValue: 2)
+        static let cancelled = Self(rawValue: 4)
+        static let bodyReady = Self(rawValue: 8)
         /// The transfer is in the engine's inbox.
-        static let queued = Self(rawValue: 32)
+        static let queued = Self(rawValue: 16)
     }
 
     extension CurlTransfer: TransferTask {
         func resume() {
             desired.bitwiseAnd(~DesiredTransferState.suspended.rawValue, ordering: .acquiringAndReleasing)
-            engine.look(at: self, adding: [.begun, .resumed])
+            engine.look(at: self, adding: .resumed)
         }
 
         func suspend() { engine.look(at: self, adding: .suspended) }

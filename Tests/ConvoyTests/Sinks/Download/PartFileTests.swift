@@ -63,7 +63,7 @@ import Testing
         if replaces {
             try part.rename(to: victim.path)
         } else {
-            #expect(try part.renameIfFree(to: victim.path) == true)
+            #expect(try part.renameIfFree(to: victim.path))
         }
         part.close()
         #expect(flock(other, LOCK_EX | LOCK_NB) == 0)
@@ -89,7 +89,7 @@ import Testing
         part.close()
         let again = try open(mode)
         try again.setFinalPermissions(mode)
-        #expect(try again.renameIfFree(to: victim.path) == true)
+        #expect(try again.renameIfFree(to: victim.path))
         var status = stat()
         #expect(stat(victim.path, &status) == 0)
         #expect(status.st_mode & 0o7777 & ~mode == 0)
@@ -99,7 +99,7 @@ import Testing
     @Test func fileThatMustStayStays() throws {
         try Data("keep".utf8).write(to: victim)
         let part = try filled()
-        #expect(try part.renameIfFree(to: victim.path) == false)
+        #expect(try !part.renameIfFree(to: victim.path))
         #expect(try !part.linkIfFree(to: victim.path))
         #expect(try Data(contentsOf: victim) == Data("keep".utf8))
         // A link gives the final name, and removes the other one.
@@ -131,99 +131,3 @@ import Testing
         #expect(try Data(contentsOf: directory.file("part")) == Data("papart".utf8))
     }
 }
-
-#if canImport(CLibcurl)
-    import CLibcurl
-
-    /// Tests copies between files with a kernel that refuses, interrupts or shortens them.
-    @Suite(.serialized, .timeLimit(.minutes(5))) struct FileBytesTests {
-        // A kernel with prepared answers. It is shared, because a C function captures nothing.
-        private enum Kernel {
-            /// The answers to the next calls; without a further answer, a call copies all bytes.
-            static let answers = Locked<[@Sendable () -> Int]>([])
-            /// The offsets of the calls in the source.
-            static let offsets = Locked<[Int64]>([])
-
-            /// Copies as many bytes as the next answer says; a negative answer is an error number.
-            static let copy: convoy_copy_call = { from, offset, to, position, count, _ in
-                guard let offset, let position else { return -1 }
-                offsets.withLock { $0.append(offset.pointee) }
-                let answer = answers.withLock { $0.isEmpty ? nil : $0.removeFirst() }
-                let wanted = min(count, answer?() ?? count)
-                guard wanted > 0 else {
-                    errno = Int32(-wanted)
-                    return wanted == 0 ? 0 : -1
-                }
-                var bytes = [UInt8](repeating: 0, count: wanted)
-                let got = pread(from, &bytes, wanted, off_t(offset.pointee))
-                return got < 0 ? got : pwrite(to, bytes, got, off_t(position.pointee))
-            }
-        }
-
-        private static let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
-        private let directory: TemporaryDirectory
-        private let download: Download
-        private let part: PartFile
-
-        init() throws {
-            directory = try TemporaryDirectory()
-            download = Download(DownloadPlan(url: directory.file("target")))
-            part = try PartFile.open(directory.file("part").path, permissions: 0o600)
-            // Only an empty part can become a clone of the source, so this byte forces a copy.
-            try part.append(Data("a".utf8))
-            download.part = part
-            Kernel.offsets.withLock { $0 = [] }
-        }
-
-        private func write(_ answers: [@Sendable () -> Int]) throws {
-            Kernel.answers.withLock { $0 = answers }
-            let file = directory.file("source")
-            try Self.content.write(to: file)
-            let handle = try FileHandle(forReadingFrom: file)
-            var source = FileBytes(handle.fileDescriptor, 0..<Int64(Self.content.count), of: handle)
-            source.kernelCopy = Kernel.copy
-            defer { #expect(fcntl(part.descriptor, F_GETFL) & O_APPEND != 0) }
-            try download.write(source)
-        }
-
-        private func written() throws -> Data { try Data(contentsOf: directory.file("part")) }
-        private static var whole: Data { Data("a".utf8) + content }
-
-        /// The results of calls, and the offsets of all calls.
-        private static let refusals: [([Int], [Int64])] =
-            [0, EXDEV, EINVAL, EOPNOTSUPP, ENOSYS, EPERM, EIO].map { ([-Int($0)], [0]) }
-        private static let stops: [([Int], [Int64])] = [
-            ([1_000, 0], [0, 1_000]), ([-Int(EINTR), -Int(EINTR)], [0, 0, 0]), ([1, 70_000], [0, 1, 70_001]),
-        ]
-
-        // A copy that is refused or stops is finished by reading, an interrupted one is repeated, and the next piece
-        // follows a short one. An EIO may come from either file. Reading and writing the bytes shows which file failed.
-        @Test(arguments: refusals + stops)
-        func everyByteIsCopied(answers: [Int], offsets: [Int64]) throws {
-            try write(answers.map { answer in return { answer } })
-            #expect(try written() == Self.whole)
-            #expect(part.isIntact)
-            #expect(Kernel.offsets.withLock { $0 } == offsets)
-        }
-
-        @Test(arguments: [ENOSPC, EDQUOT]) func diskErrorOfACopyFailsTheDownload(code: Int32) throws {
-            let error = #expect(throws: RequestError.self) { try write([{ 5000 }, { -Int(code) }]) }
-            #expect(error?.code == .diskFull)
-            // The copied bytes stay, for the next attempt.
-            #expect(try written() == Self.whole.prefix(5001))
-            #expect(part.isIntact)
-            #expect(Kernel.offsets.withLock { $0 } == [0, 5000])
-        }
-
-        @Test(arguments: [3_000, -Int(EXDEV)]) func cancelledDownloadStopsBetweenTwoPieces(answer: Int) throws {
-            try write([
-                { [download] in
-                    download.stop()
-                    return answer
-                }
-            ])
-            #expect(try written() == Self.whole.prefix(1 + max(0, answer)))
-            #expect(Kernel.offsets.withLock { $0 } == [0])
-        }
-    }
-#endif
