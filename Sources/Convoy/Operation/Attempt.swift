@@ -16,6 +16,7 @@ final class Attempt: TransportClient {
         var answer: DownloadAnswer?
         var sink: (any BodySink)?
         var metrics: CopyOnWrite<TransferMetrics>?
+        var isAnswered = false
         /// Whether the transport's thread is using the sink, so that the cleanup is left to it.
         var isBusy = false
         var afterwards: (@Sendable () -> Void)?
@@ -36,7 +37,6 @@ final class Attempt: TransportClient {
     let operation: AnyRequestOperation
     let download: Download?
     let resumePoint: ResumePoint?
-    let isAnswered: Bool
     let receiving = Locked(Receiving())
     let ownRateLimit: RateLimit?
     let stallDetector: StallDetector?
@@ -44,10 +44,10 @@ final class Attempt: TransportClient {
     init(
         number: Int, operation: AnyRequestOperation, plan: RequestPlan, request: PreparedRequest,
         started: CompactInstant, download: Download? = nil,
-        continuing resumePoint: ResumePoint? = nil, isAnswered: Bool = false
+        continuing resumePoint: ResumePoint? = nil
     ) {
         (self.number, self.operation, self.request, self.started) = (number, operation, request, started)
-        (self.download, self.resumePoint, self.isAnswered) = (download, resumePoint, isAnswered)
+        (self.download, self.resumePoint) = (download, resumePoint)
         (ownRateLimit, stallDetector) = plan.request.policyBox.map(operation.makeRateControl) ?? (nil, nil)
         rules = plan.request.answerRules
     }
@@ -84,6 +84,9 @@ final class Attempt: TransportClient {
     }
 
     var defaults: RequestDefaults { operation.scheduler.defaults }
+
+    /// Whether the cache answers without the network.
+    var isAnswered: Bool { receiving.withLock { $0.isAnswered } }
 
     var isPaused: Bool { receiving.withLock { $0.sink }?.isPaused ?? false || isThrottled }
 

@@ -91,7 +91,8 @@ import Testing
         let prepared = try request.core.prepared(.standard)
         let attempt = Attempt(
             number: 1, operation: operation, plan: TypedRequestPlan(request), request: prepared,
-            started: CompactInstant(Self.now), isAnswered: row.isAnswered)
+            started: CompactInstant(Self.now))
+        if row.isAnswered { attempt.didFindAnswer() }
         let head = row.status.map { ResponseHead(statusCode: $0, headerFields: row.fields, url: prepared.url) }
         var error = row.failure
         if error == nil, let head, head.statusCode >= 300 {
