@@ -75,6 +75,8 @@ package protocol CacheClient: TransportClient {
     /// Stores the cookies of a network response of which the client receives only the stored form.
     func keepCookies(of head: ResponseHead)
     func onExecutor(_ work: @escaping @Sendable () -> Void)
+    /// Runs work on the queue on which the owner resumes and suspends a task that has begun.
+    func onTaskControl(_ work: @escaping @Sendable () -> Void)
     /// A task of the manager's transport.
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
@@ -91,6 +93,8 @@ extension Attempt: CacheClient {
     func keepCookies(of head: ResponseHead) { operation.scheduler.cookies?.store(head.headerFields, from: request.url) }
 
     func onExecutor(_ work: @escaping @Sendable () -> Void) { operation.onExecutor(work) }
+
+    func onTaskControl(_ work: @escaping @Sendable () -> Void) { operation.scheduler.taskControl.async(execute: work) }
 
     /// The task of the attempt: that of the cache, if there is one.
     func makeTask() throws(RequestError) -> any TransferTask {

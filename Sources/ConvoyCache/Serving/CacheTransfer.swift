@@ -148,7 +148,11 @@ final class CacheTransfer: TransferTask, TransportClient {
     // MARK: The lookup
 
     private func look(waits: Bool) {
-        guard let known = cache.look(query, waits: waits, { self.use($0, waits: waits) }) else { return }
+        let known = cache.look(query, waits: waits) { found in
+            if found.decision.answers { return self.begin(found) }
+            self.client.onTaskControl { self.use(found, waits: waits) }
+        }
+        guard let known else { return }
         // Nested calls for many stored responses would overflow the stack.
         if known.decision.answers { client.onExecutor { self.begin(known) } } else { use(known, waits: waits) }
     }
@@ -176,8 +180,7 @@ final class CacheTransfer: TransferTask, TransportClient {
     }
 
     func waitEnded(takesOver: Bool) {
-        // The current thread may be another transfer's.
-        client.onExecutor {
+        client.onTaskControl {
             let exchange = self.state.withLock { state -> StoredExchange? in
                 guard state.phase == .waiting else { return nil }
                 state.phase = .looking
@@ -259,6 +262,8 @@ final class CacheTransfer: TransferTask, TransportClient {
         client.refresh(request, options) { [cache] in cache.state.withLock { _ = $0.refreshing.remove(key) } }
     }
 
+    /// Called by the first ``resume()`` or on the queue of later calls, so that the owner does not suspend the task
+    /// meanwhile.
     private func send(_ request: PreparedRequest, as role: Role) {
         var sent = request
         question.options.policy.addFields(to: &sent)
@@ -423,7 +428,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
         switch role {
         case .serve where error == nil: return serveInstead()
-        case .sendAgain where error == nil: return send(request, as: .forward)
+        case .sendAgain where error == nil: return client.onTaskControl { self.send(self.request, as: .forward) }
         case .validate(let entry, let form), .serve(let entry, let form):
             if let error, isUnreachable(error), mayServe(entry) {
                 state.withLock { state in
@@ -536,7 +541,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
         cache.count { $0.misses[.miss, default: 0] += 1 }
         state.withLock { ($0.phase, $0.status.forward, $0.isPumping) = (.network, .miss, false) }
-        send(request, as: .forward)
+        client.onTaskControl { self.send(self.request, as: .forward) }
     }
 
     /// The request may not use the network (RFC 9111, section 5.2.1.7), or the server is unreachable (section 5.2.2.2).

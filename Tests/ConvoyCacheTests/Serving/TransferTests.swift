@@ -61,6 +61,7 @@ struct TransferTests {
         func didFindAnswer() {}
         func keepCookies(of _: ResponseHead) {}
         func onExecutor(_ work: @escaping @Sendable () -> Void) { work() }
+        func onTaskControl(_ work: @escaping @Sendable () -> Void) { work() }
         func refresh(_: PreparedRequest, _: CacheOptions, _: @escaping @Sendable () -> Void) {}
         func makeTransfer(for _: PreparedRequest, client: any TransportClient) -> any TransferTask {
             transport.makeTask(client: client)
