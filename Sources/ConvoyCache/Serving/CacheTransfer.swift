@@ -82,7 +82,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         (self.cache, self.query, self.client, hasSlot) = (cache, query, client, known == nil)
         guard let known else { return }
         // The time and the fields may have changed. For example, a resumed download has a range.
-        _ = found.storeIfNil(StoredExchange(cache.question(query, known.question.digest), known.entries, nil))
+        _ = found.storeIfNil(StoredExchange(cache.question(query, known.question.digest), known.entries))
     }
 
     deinit { endSharing(handsOver: true) }
@@ -171,7 +171,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         guard cache.fetches.awaitEqual(exchange, by: self) else { return false }
         if state.withLock({ $0.shared == nil }) {
             // The transfer was cancelled or suspended before it waited.
-            endSharing(of: exchange)
+            cache.fetches.end(exchange, by: ObjectIdentifier(self), handsOver: true)
         } else {
             let end = query.clock.now + Self.mostWait
             _ = query.clock.wake(at: end) { [weak self] in self?.waitEnded(takesOver: false) }
@@ -199,11 +199,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             defer { state.shared = nil }
             return state.shared
         }
-        if let shared { endSharing(of: shared, handsOver: handsOver) }
-    }
-
-    private func endSharing(of exchange: StoredExchange, handsOver: Bool = true) {
-        cache.fetches.end(exchange.question.key, by: ObjectIdentifier(self), handsOver: handsOver)
+        if let shared { cache.fetches.end(shared, by: ObjectIdentifier(self), handsOver: handsOver) }
     }
 
     private func begin(_ exchange: StoredExchange) {
@@ -238,7 +234,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             (state.phase, state.isPumping) = answers ? (.serving, true) : (.network, false)
             return true
         }
-        guard begins else { return endSharing(of: exchange) }
+        guard begins else { return cache.fetches.end(exchange, by: ObjectIdentifier(self), handsOver: true) }
         _ = found.storeIfNil(exchange)
         guard answers else {
             cache.count { $0.misses[status.forward ?? .miss, default: 0] += 1 }

@@ -39,7 +39,8 @@ final class Fetches: Sendable {
     func has(_ key: String) -> Bool { state.withLock { !$0.isEmpty && $0[key] != nil } }
 
     // A second call has no effect. If `handsOver` is false, all waiting requests continue.
-    func end(_ key: String, by owner: ObjectIdentifier, handsOver: Bool) {
+    func end(_ exchange: StoredExchange, by owner: ObjectIdentifier, handsOver: Bool) {
+        let key = exchange.question.key
         let continuing = state.withLock { fetches -> [CacheTransfer] in
             guard let fetch = fetches[key] else { return [] }
             guard fetch.owner == owner else {

@@ -228,23 +228,21 @@ final class StoredExchange: CacheExchange {
     /// Nil for any other decision than to request the rest.
     let beginning: Data?
 
-    /// Without a store, there are no entries.
-    convenience init(_ question: CacheQuestion, in store: (any CacheStore)? = nil, isCertain: Bool = true) {
-        let entries = question.looksUp ? store?.entries(for: question.key) : nil
-        self.init(question, entries ?? [], store, isCertain: isCertain)
-    }
-
-    init(_ question: CacheQuestion, _ entries: [StoredEntry], _ store: (any CacheStore)?, isCertain: Bool = true) {
-        (self.question, self.entries, self.isCertain) = (question, entries, isCertain)
-        let decision = CacheDecision.decide(question, entries.map(\.head))
-        guard case .complete(let index) = decision else {
-            (self.decision, beginning) = (decision, nil)
-            return
+    /// Looks in the store, if there is one.
+    init(
+        _ question: CacheQuestion, _ known: [StoredEntry] = [], in store: (any CacheStore)? = nil,
+        isCertain: Bool = true
+    ) {
+        let entries = question.looksUp ? store?.entries(for: question.key) ?? known : known
+        var (decision, beginning) = (CacheDecision.decide(question, entries.map(\.head)), Data?.none)
+        if case .complete(let index) = decision {
+            // The body is read here because a transport's thread must not wait for the disk.
+            let body = store?.openBody(of: entries[index], key: question.key)
+            beginning = body.flatMap { $0.read(at: 0, count: Int($0.byteCount)) }
+            if beginning?.count != Int(entries[index].head.bodyBytes) { decision = .forward(.partial) }
         }
-        // The body is read here because a transport's thread must not wait for the disk.
-        let body = store?.openBody(of: entries[index], key: question.key)
-        beginning = body.flatMap { $0.read(at: 0, count: Int($0.byteCount)) }
-        self.decision = beginning?.count == Int(entries[index].head.bodyBytes) ? decision : .forward(.partial)
+        (self.question, self.entries, self.isCertain) = (question, entries, isCertain)
+        (self.decision, self.beginning) = (decision, beginning)
     }
 
     package func answers(at date: Date) -> Bool {
