@@ -19,9 +19,10 @@ package final class EventLog<Event: Sendable>: @unchecked Sendable {
     package var events: [Event] { lock.withLock { recorded } }
     package var count: Int { lock.withLock { recorded.count } }
 
-    /// Returns the number of events with this one.
-    @discardableResult
-    package func record(_ event: Event) -> Int {
+    package func record(_ event: Event) { _ = number(event) }
+
+    /// Records an event, and returns its number, from 1.
+    package func number(_ event: Event) -> Int {
         let (count, due): (Int, [Waiter]) = lock.withLock {
             recorded.append(event)
             let due = waiters.filter { $0.value.count <= recorded.count }

@@ -59,8 +59,7 @@ extension RequestManager {
         // A cancelled task sends nothing. Without this check, the transport could respond before the cancellation
         // takes effect, and a loop of the caller might never see the cancellation.
         if isCancelled { operation.cancel() }
-        scheduler.enqueue(operation)
-        return try await operation.response()
+        return try RequestOperation.response(in: await operation.outcome(isEnqueued: false))
     }
 
     /// Sends a request and reads its body chunk by chunk.

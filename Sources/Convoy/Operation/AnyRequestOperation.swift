@@ -14,8 +14,8 @@ import Synchronization
 /// Every member may be used from any thread. One lock of the manager guards the state. It is never held while Foundation, a task, an
 /// observer or a callback is called, so all of them may call back into the operation.
 public class AnyRequestOperation: Operation, @unchecked Sendable {
-    // @unchecked: `Operation` forces it. `record` is used under the lock of the manager, or in `deinit`. `quality` is
-    // atomic. The rest is constant.
+    // @unchecked: `Operation` forces it. `record` is used under the lock of the manager, or in `deinit`. `quality` and
+    // `hasListeners` are atomic. The rest is constant.
 
     let scheduler: Scheduler
     let mayIntercept: Bool
@@ -28,6 +28,8 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     /// Whether the operation is a group or a barrier, which sends nothing itself and needs no slot.
     let isGroup: Bool
     private let quality: Atomic<Int8>
+    /// Whether something receives the events or the progress, so that the transport's thread need not ask the record.
+    let hasListeners: Atomic<Bool>
     // `@exclusivity(unchecked)` is safe, because the lock of the manager excludes other accesses. Only `withLock` and
     // `Schedule` use the record.
     @exclusivity(unchecked) final var record: OperationRecord
@@ -55,10 +57,10 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
         isPlain =
             sends && !intercepts && !hasDeadline && box?.policies.isCoalesced != true && !mayWait
             && box?.policies.exclusion == nil
+        let isMonitored = isMonitored && !scheduler.monitors.isEmpty
         record = OperationRecord(
-            requestPlan: requestPlan, isMonitored: isMonitored && !scheduler.monitors.isEmpty,
-            isInternal: isInternal,
-            handlers: handlers)
+            requestPlan: requestPlan, isMonitored: isMonitored, isInternal: isInternal, handlers: handlers)
+        hasListeners = Atomic(isMonitored)
         quality = Atomic(Int8(truncatingIfNeeded: (box?.policies.qualityOfService ?? .default).rawValue))
         super.init()
         if let name = requestPlan.request.name { self.name = name }
@@ -339,10 +341,17 @@ extension AnyRequestOperation {
     }
 
     /// The bytes transferred so far.
-    public var progress: TransferProgress { withLock { $0.progress } }
+    public var progress: TransferProgress {
+        let (attempt, earlier) = withLock { ($0.transfer?.attempt, $0.progress) }
+        return attempt?.progress ?? earlier
+    }
 
     /// The timings recorded so far.
-    public var timings: Timings { withLock { $0.timings } }
+    public var timings: Timings {
+        var (attempt, timings) = withLock { ($0.transfer?.attempt, $0.timings) }
+        if let moment = attempt?.receiving.withLock({ $0.firstByteMoment }) { timings.firstByteMoment = moment }
+        return timings
+    }
 
     /// Values that the caller stores in the operation.
     ///
@@ -610,16 +619,15 @@ extension AnyRequestOperation {
     private func send(_ launch: OperationRecord.Launch) {
         var request = launch.request
         scheduler.cookies?.add(to: &request)
-        let (number, plan) = (launch.number, launch.plan)
-        guard let download = launch.download else { return transmit(request, number, plan, at: launch.moment) }
+        guard let download = launch.download else { return transmit(request, launch, at: launch.moment) }
         // The rest runs on the download's own serial executor, because opening and reading files may be slow.
-        let segment = plan.request.destination.segment
+        let segment = launch.plan.request.destination.segment
         download.begin(request, asksForWhole: launch.asksForWhole, in: segment) { [request] beginning in
             switch beginning {
             case .success(.send(let request, let point)):
                 let transmit: @Sendable () -> Void = {
                     let now = CompactInstant(self.scheduler.clock.now)
-                    self.transmit(request, number, plan, at: now, into: download, continuing: point)
+                    self.transmit(request, launch, at: now, continuing: point)
                 }
                 // A transport that makes tasks on its own queue may block there until an earlier attempt has finished
                 // writing. So the queue `taskControl` makes the task.
@@ -629,10 +637,10 @@ extension AnyRequestOperation {
                     self.scheduler.taskControl.async(execute: transmit)
                 }
             case .success(.isThere(let file)):
-                self.finishUnsent(number, with: file, request)
+                self.finishUnsent(launch.number, with: file, request)
             case .failure(let error):
-                if error.lacksDescriptors, self.waitForDescriptor(number) { return }
-                self.conclude(error.with(request.summary), attempt: number)
+                if error.lacksDescriptors, self.waitForDescriptor(launch.number) { return }
+                self.conclude(error.with(request.summary), attempt: launch.number)
             }
         }
     }
@@ -644,12 +652,10 @@ extension AnyRequestOperation {
     }
 
     private func transmit(
-        _ request: PreparedRequest, _ number: Int, _ plan: RequestPlan, at now: CompactInstant,
-        into download: Download? = nil, continuing point: ResumePoint? = nil
+        _ request: PreparedRequest, _ launch: OperationRecord.Launch, at now: CompactInstant,
+        continuing point: ResumePoint? = nil
     ) {
-        let attempt = Attempt(
-            number: number, operation: self, plan: plan, request: request, started: now, download: download,
-            continuing: point)
+        let attempt = Attempt(launch, of: self, request: request, started: now, continuing: point)
         let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
@@ -658,14 +664,11 @@ extension AnyRequestOperation {
         } catch {
             let error = error.blamed(on: lastRecord, for: request)
             // This thread may be a transport's, which must not notify observers.
-            return onExecutor { self.conclude(error.with(request.summary), attempt: number) }
+            return onExecutor { self.conclude(error.with(request.summary), attempt: launch.number) }
         }
 
-        let (made, isWatched) = withLock { record in
-            (
-                record.taskMade(Transfer(attempt: attempt, task: task), pausesInPlace: pausesInPlace),
-                record.isWatched
-            )
+        let made = withLock {
+            $0.taskMade(Transfer(attempt: attempt, task: task), pausesInPlace: pausesInPlace)
         }
         guard made != .drop else {
             attempt.close()
@@ -674,10 +677,9 @@ extension AnyRequestOperation {
                 self.rest()
             }
         }
-        if isWatched { emit(.started(attempt: number)) }
-        guard made == .resume else { return rest() }
-        task.resume()
-        if withLock({ $0.taskResumed(number) }) { adjustTask() }
+        emit(.started(attempt: launch.number))
+        if made == .resume { task.resume() } else { rest() }
+        if attempt.hasSetOff() { adjustTask() }
     }
 }
 
@@ -699,25 +701,28 @@ extension AnyRequestOperation {
         var progress = progress
         // Each observer measures the speed itself.
         (progress.upload.bytesPerSecond, progress.download.bytesPerSecond) = (nil, nil)
-        attempt(nil, didMove: { $0 = progress })
+        tell(progress) { [progress] record in
+            guard record.phase == .waiting(.transfer), record.progress != progress else { return false }
+            record.progress = progress
+            return true
+        }
     }
 
-    func attempt(_ number: Int?, didMove change: (inout TransferProgress) -> Void) {
-        let told: (TransferProgress, [ProgressNotifier]?)? = withLock { state in
-            guard number.map({ state.currentAttempt == $0 }) ?? (state.phase == .waiting(.transfer)) else { return nil }
-            guard state.isWatched || state.registry != nil else {
-                change(&state.progress)
-                return nil
-            }
-            let before = state.progress
-            change(&state.progress)
-            guard state.progress != before else { return nil }
-            // If only progress is observed, its order relative to other events does not matter. Its observers are then
-            // called directly.
-            return (state.progress, state.isWatched ? nil : state.observers?.progress)
+    /// The attempt has moved bytes.
+    func hasMoved(_ attempt: Attempt) {
+        guard hasListeners.load(ordering: .relaxed) else { return }
+        tell(attempt.progress) { $0.currentAttempt == attempt.number }
+    }
+
+    private func tell(_ progress: TransferProgress, if isNew: (inout OperationRecord) -> Bool) {
+        let listeners = withLock { record -> (isWatched: Bool, notifiers: [ProgressNotifier])? in
+            isNew(&record) ? (record.isWatched, record.observers?.progress ?? []) : nil
         }
-        guard let (progress, notifiers) = told else { return }
-        if let notifiers { for notifier in notifiers { notifier.moved(self) } } else { emit(.progress(progress)) }
+        guard let listeners else { return }
+        // If only progress is observed, its order relative to other events does not matter. Its observers are then
+        // called directly.
+        if listeners.isWatched { return emit(.progress(progress)) }
+        for notifier in listeners.notifiers { notifier.moved(self) }
     }
 
     func attemptIsPaused(_ number: Int) {
@@ -729,23 +734,24 @@ extension AnyRequestOperation {
     /// Records that the body is complete; nil if the attempt is no longer the current one.
     func attempt(
         _ number: Int, hasWholeBodyOf head: ResponseHead, to request: PreparedRequest,
-        _ metrics: CopyOnWrite<TransferMetrics>?,
-        commits: Bool = false, isSent: Bool = true
+        _ metrics: CopyOnWrite<TransferMetrics>?, _ received: Attempt.Receiving? = nil, commits: Bool = false,
+        isSent: Bool = true
     ) -> OperationRecord.Completion? {
         let now = CompactInstant(scheduler.clock.now)
         return scheduler.schedule.withLock { schedule in
-            completion(&schedule, number, head, request, metrics, now, commits: commits, isSent: isSent)
+            completion(&schedule, number, head, request, metrics, received, now, commits: commits, isSent: isSent)
         }
     }
 
     private func completion(
         _ schedule: inout Schedule, _ number: Int, _ head: ResponseHead, _ request: PreparedRequest,
-        _ metrics: CopyOnWrite<TransferMetrics>?, _ now: CompactInstant, commits: Bool = false,
-        isSent: Bool = true
+        _ metrics: CopyOnWrite<TransferMetrics>?, _ received: Attempt.Receiving?, _ now: CompactInstant,
+        commits: Bool = false, isSent: Bool = true
     ) -> OperationRecord.Completion? {
         guard let requestPlan = record.requestPlan, schedule.bodyComplete(self, number, commits: commits) else {
             return nil
         }
+        if let received { record.keep(received) }
         record.timings.finishedMoment = now
         if !isSent { record.timings.attemptStartedMoment = nil }
         let exchange = Exchange(
@@ -766,7 +772,7 @@ extension AnyRequestOperation {
     // or depends on the operation, it then finishes in the same critical section.
     func attempt(
         _ number: Int, hasReceived body: ReceivedBody, _ head: ResponseHead, to request: PreparedRequest,
-        _ metrics: CopyOnWrite<TransferMetrics>?, decodesAtOnce: Bool
+        _ received: Attempt.Receiving, decodesAtOnce: Bool
     ) {
         #if !canImport(FoundationNetworking)
             let decodesAtOnce = decodesAtOnce && !isObservedSynchronously
@@ -775,7 +781,7 @@ extension AnyRequestOperation {
         var completion: OperationRecord.Completion?
         var next: Schedule.Next?
         let ended = scheduler.changing(at: now.instant, then: &next) { schedule -> Ended? in
-            completion = self.completion(&schedule, number, head, request, metrics, now)
+            completion = self.completion(&schedule, number, head, request, received.metrics, received, now)
             guard let made = completion, decodesAtOnce, !made.isObserved, made.dependents.isEmpty else { return nil }
             return end(&schedule, outcome(of: body, made), attempt: number, isDelivered: true, now)
         }
@@ -937,10 +943,13 @@ extension AnyRequestOperation {
 
     final func setSuspended(_ isSuspended: Bool, by suspensionReason: SuspensionReasons) {
         let now = scheduler.clock.now
-        let (download, segment) = withLock { ($0.followUp?.download, $0.requestPlan?.request.destination.segment) }
+        let (download, segment, attempt) = withLock {
+            ($0.followUp?.download, $0.requestPlan?.request.destination.segment, $0.transfer?.attempt)
+        }
         let pausesInPlace = self.pausesInPlace && segment == nil && download?.keepsPart != true
+        let received = attempt?.receiving.withLock { $0 }
         let change = schedule(at: now) {
-            $0.setSuspended(isSuspended, self, by: suspensionReason, pausesInPlace: pausesInPlace, now)
+            $0.setSuspended(isSuspended, self, by: suspensionReason, pausesInPlace: pausesInPlace, now, received)
         }
         guard let change else { return }
         emit(isSuspended ? .suspended : .resumed)
@@ -966,8 +975,8 @@ extension AnyRequestOperation {
     /// - Thread: any.
     public final var estimatedTimeLeft: Duration? {
         let now = scheduler.clock.now
-        let (progress, began) = withLock { ($0.progress, $0.timings.firstByte) }
-        guard let began, let expected = progress.download.totalBytes else { return nil }
+        let progress = progress
+        guard let began = timings.firstByte, let expected = progress.download.totalBytes else { return nil }
         let (received, left) = (
             progress.download.completedBytes - progress.resumedBytes, expected - progress.download.completedBytes
         )
@@ -981,7 +990,9 @@ extension AnyRequestOperation {
     func adjustTask() {
         guard pausesInPlace else { return }
         scheduler.taskControl.async {
-            let isPaused = self.withLock { $0.transfer?.attempt }?.isPaused ?? false
+            let attempt = self.withLock { $0.transfer?.attempt }
+            if attempt?.adjustsLater() == true { return }
+            let isPaused = attempt?.isPaused ?? false
             let action = self.withLock { state -> (task: any TransferTask, runs: Bool)? in
                 guard let runs = state.adjust(isPaused: isPaused) else { return nil }
                 state.transfer?.runningChanges &+= 1
@@ -997,9 +1008,12 @@ extension AnyRequestOperation {
 }
 
 extension OperationRecord {
-    mutating func takeSuspendedTransfer(_ now: ContinuousClock.Instant) -> Transfer? {
+    mutating func takeSuspendedTransfer(
+        _ received: Attempt.Receiving?, _ now: ContinuousClock.Instant
+    ) -> Transfer? {
         guard let ended = transfer else { return nil }
         let attempt = ended.attempt
+        if let received { keep(received) }
         makeFollowUp().history.records.append(
             AttemptRecord(
                 number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: now,
@@ -1038,11 +1052,12 @@ extension AnyRequestOperation {
     ) {
         let now = moment ?? CompactInstant(scheduler.clock.now)
         let failed = outcome.error == nil || onlyBeforeStart ? nil : withLock { $0.transfer?.attempt }
-        let metrics = failed?.receiving.withLock { $0.metrics }
+        let received = failed?.receiving.withLock { $0 }
         var next: Schedule.Next?
         let ended = scheduler.changing(at: now.instant, then: &next) {
             end(
-                &$0, outcome, attempt: attempt, metrics, isDelivered: isDelivered, onlyBeforeStart: onlyBeforeStart, now
+                &$0, outcome, attempt: attempt, received, isDelivered: isDelivered, onlyBeforeStart: onlyBeforeStart,
+                now
             )
         }
         if let ended {
@@ -1055,14 +1070,14 @@ extension AnyRequestOperation {
     /// Stores the outcome, under the lock; nil if it has no effect.
     private func end(
         _ schedule: inout Schedule, _ outcome: AnyOutcome, attempt: Int?,
-        _ metrics: CopyOnWrite<TransferMetrics>? = nil,
-        isDelivered: Bool, onlyBeforeStart: Bool = false, _ now: CompactInstant
+        _ received: Attempt.Receiving? = nil, isDelivered: Bool, onlyBeforeStart: Bool = false, _ now: CompactInstant
     ) -> Ended? {
         let phase = record.phase
         guard record.end(attempt, onlyBeforeStart: onlyBeforeStart) else { return nil }
+        if record.transfer != nil, let received { record.keep(received) }
         record.outcome =
             outcome.error == nil
-            ? outcome : outcome.listing(record.attemptRecords(outcome.error, now.instant, metrics))
+            ? outcome : outcome.listing(record.attemptRecords(outcome.error, now.instant, received?.metrics))
         record.timings.finishedMoment = now
         var ended = Ended(
             error: outcome.error, isSeen: record.isSeen, notifiesReadiness: record.notifiesReadiness,

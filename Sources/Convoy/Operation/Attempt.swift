@@ -1,5 +1,6 @@
 // One attempt. It receives a transport's events until it is over.
 import Foundation
+import Synchronization
 
 final class Attempt: TransportClient {
     struct Receiving {
@@ -11,7 +12,8 @@ final class Attempt: TransportClient {
         var refusal: RequestError?
         /// Whether only the beginning of the body is kept: the response is refused, or another attempt may follow.
         var isPreview = false
-        var bodyCount: Int64 = 0
+        var progress: TransferProgress
+        var firstByteMoment: CompactInstant?
         var bodyLimit = Int64.max
         var answer: DownloadAnswer?
         var sink: (any BodySink)?
@@ -22,6 +24,7 @@ final class Attempt: TransportClient {
         var afterwards: (@Sendable () -> Void)?
 
         var accepts: Bool { !isOver && !hasEnded }
+        var bodyCount: Int64 { progress.download.completedBytes }
     }
 
     /// The number of bytes kept of a preview; if the request decodes error bodies, its memory limit applies instead.
@@ -37,19 +40,30 @@ final class Attempt: TransportClient {
     let operation: AnyRequestOperation
     let download: Download?
     let resumePoint: ResumePoint?
-    let receiving = Locked(Receiving())
+    let receiving: Locked<Receiving>
+    /// The first `resume()` of the task.
+    private enum SetOff: UInt8, AtomicRepresentable {
+        case isUnderWay
+        /// The task is to be resumed or paused afterwards.
+        case adjustsAfterwards
+        case isOver
+    }
+    private let setOff = Atomic(SetOff.isUnderWay)
     let ownRateLimit: RateLimit?
     let stallDetector: StallDetector?
 
     init(
-        number: Int, operation: AnyRequestOperation, plan: RequestPlan, request: PreparedRequest,
-        started: CompactInstant, download: Download? = nil,
-        continuing resumePoint: ResumePoint? = nil
+        _ launch: OperationRecord.Launch, of operation: AnyRequestOperation, request: PreparedRequest,
+        started: CompactInstant, continuing resumePoint: ResumePoint? = nil
     ) {
-        (self.number, self.operation, self.request, self.started) = (number, operation, request, started)
-        (self.download, self.resumePoint) = (download, resumePoint)
-        (ownRateLimit, stallDetector) = plan.request.policyBox.map(operation.makeRateControl) ?? (nil, nil)
-        rules = plan.request.answerRules
+        (number, self.operation, self.request, self.started) = (launch.number, operation, request, started)
+        (download, self.resumePoint) = (launch.download, resumePoint)
+        let core = launch.plan.request
+        (ownRateLimit, stallDetector) = core.policyBox.map(operation.makeRateControl) ?? (nil, nil)
+        rules = core.answerRules
+        var progress = launch.progress
+        progress.upload = ByteProgress(totalBytes: request.body?.byteCount)
+        receiving = Locked(Receiving(progress: progress))
     }
 
     // Later data is dropped. `afterwards` is called when the sink has discarded its data, or at once without a sink. If
@@ -83,10 +97,22 @@ final class Attempt: TransportClient {
         return operation.withLock { $0.nextRequest }?.body?.canRepeat != false
     }
 
+    // The first `resume()` has returned; true if the task may have to be paused or resumed since.
+    func hasSetOff() -> Bool { setOff.exchange(.isOver, ordering: .acquiringAndReleasing) == .adjustsAfterwards }
+
+    // Whether the task is to be told after its first `resume()`. Otherwise a pause could come before it.
+    func adjustsLater() -> Bool {
+        setOff.compareExchange(
+            expected: .isUnderWay, desired: .adjustsAfterwards, ordering: .acquiringAndReleasing
+        ).original != .isOver
+    }
+
     var defaults: RequestDefaults { operation.scheduler.defaults }
 
     /// Whether the cache answers without the network.
     var isAnswered: Bool { receiving.withLock { $0.isAnswered } }
+
+    var progress: TransferProgress { receiving.withLock { $0.progress } }
 
     var isPaused: Bool { receiving.withLock { $0.sink }?.isPaused ?? false || isThrottled }
 
@@ -142,32 +168,23 @@ extension Attempt {
         } catch {
             failure = error
         }
+        let moment = CompactInstant(operation.scheduler.clock.now)
         let isCurrent = leave(sink) { [head] receiving in
             receiving.head = head
             receiving.refusal = refusal
             receiving.answer = answer
             receiving.isPreview = isPreview
-            receiving.bodyCount = isPreview ? 0 : answer?.offset ?? 0
+            receiving.firstByteMoment = moment
+            receiving.progress.begin(head, answer)
             receiving.bodyLimit = isPreview ? previewBytes : rules.bodyLimit(defaults) ?? .max
         }
         guard isCurrent else { return }
         if let failure { return fail(failure) }
-        let now = operation.scheduler.clock.now
-        let isWatched = operation.withLock { state in
-            guard state.currentAttempt == number else { return false }
-            state.timings.firstByteMoment = CompactInstant(now)
-            // A complete response replaces the old partial file. A later attempt may resume the new one.
-            if head.statusCode == 200, case .body(0, _)? = answer { state.followUp?.startsOver = false }
-            if let answer {
-                state.progress.begin(head, answer)
-            } else {
-                (state.progress.download, state.progress.resumedBytes) = (
-                    ByteProgress(totalBytes: head.expectedBytes), 0
-                )
-            }
-            return state.isWatched
+        // A complete response replaces the old partial file. A later attempt may resume the new one.
+        if head.statusCode == 200, case .body(0, _)? = answer {
+            operation.withLock { if $0.currentAttempt == number { $0.followUp?.history.startsOver = false } }
         }
-        if isWatched { operation.emit(.response(head)) }
+        operation.emit(.response(head), during: number)
         if stallDetector != nil { watchSpeed() }
     }
 
@@ -249,11 +266,14 @@ extension Attempt {
         var (isTooMuch, isToBeWritten) = (false, false)
         let taken = receiving.withLock { receiving -> (any BodySink)? in
             guard receiving.accepts, let sink = receiving.sink else { return nil }
-            if sink.counts { receiving.bodyCount += Int64(data.count) }
-            isTooMuch = receiving.bodyCount > receiving.bodyLimit
+            let count = receiving.bodyCount + (sink.counts ? Int64(data.count) : 0)
+            isTooMuch = count > receiving.bodyLimit
             if isTooMuch, !receiving.isPreview {
                 failure = tooLarge
-            } else if sink is MemorySink {
+                return sink
+            }
+            receiving.progress.download.completedBytes = count
+            if sink is MemorySink {
                 do throws(RequestError) { try sink.write(data) } catch { failure = error }
             } else {
                 (receiving.isBusy, isToBeWritten) = (true, true)
@@ -269,7 +289,7 @@ extension Attempt {
             fail(failure)
             return false
         }
-        if sink.counts { operation.attempt(number) { $0.download.completedBytes += Int64(data.count) } }
+        if sink.counts { operation.hasMoved(self) }
         let isPaid = !isRateControlled || acquire(data.count)
         if isTooMuch { end(nil, taskHasEnded: false) }
         return !isTooMuch && isPaid && !sink.isPaused
@@ -311,8 +331,12 @@ extension Attempt {
     }
 
     func didSend(totalBytes: Int64) {
-        guard receiving.withLock({ $0.accepts }) else { return }
-        operation.attempt(number) { $0.upload.completedBytes = totalBytes }
+        let hasMoved = receiving.withLock { receiving in
+            guard receiving.accepts, receiving.progress.upload.completedBytes != totalBytes else { return false }
+            receiving.progress.upload.completedBytes = totalBytes
+            return true
+        }
+        if hasMoved { operation.hasMoved(self) }
     }
 }
 
@@ -404,7 +428,7 @@ extension AnyRequestOperation {
 
     /// Called after each change; the stall detector ignores a report that is older than the last one.
     func noteRunning() {
-        let (transfer, isPaused) = withLock { ($0.transfer, $0.taskPhase.isPaused) }
+        let (transfer, isPaused) = withLock { ($0.transfer, $0.taskPhase == .paused) }
         guard let transfer, let watch = transfer.attempt.stallDetector else { return }
         watch.note(isRunning: !isPaused, change: transfer.runningChanges)
     }
@@ -418,7 +442,7 @@ extension Attempt {
     func end(_ error: RequestError?, taskHasEnded: Bool) -> Bool {
         let isPlain = error == nil && !operation.asksInterceptors
         var isOver = false
-        let whole = receiving.withLock { receiving -> (MemorySink, ResponseHead, CopyOnWrite<TransferMetrics>?)? in
+        let whole = receiving.withLock { receiving -> (MemorySink, ResponseHead, Receiving)? in
             guard receiving.accepts else {
                 isOver = true
                 return nil
@@ -427,16 +451,16 @@ extension Attempt {
             // The operation takes the body from the sink. So closing the attempt must not discard it.
             if isPlain, !receiving.isPreview, let head = receiving.head, let sink = receiving.sink as? MemorySink {
                 receiving.sink = nil
-                return (sink, head, receiving.metrics)
+                return (sink, head, receiving)
             }
             return nil
         }
         if isOver { return false }
         if isRateControlled { stopPacing() }
-        if let (sink, head, metrics) = whole {
-            if operation.scheduler.samplesHosts { sample(statusCode: head.statusCode, nil) }
+        if let (sink, head, received) = whole {
+            sample(received, statusCode: head.statusCode)
             operation.attempt(
-                number, hasReceived: sink.body, head, to: request, metrics, decodesAtOnce: rules.decodesAtOnce)
+                number, hasReceived: sink.body, head, to: request, received, decodesAtOnce: rules.decodesAtOnce)
         } else {
             end(with: receiving.withLock { $0 }, error)
         }
@@ -466,10 +490,8 @@ extension Attempt {
                 } else if self.operation.asksInterceptors {
                     self.decide(received, nil, isAnswer: true)
                 } else {
-                    if self.operation.scheduler.samplesHosts {
-                        self.sample(statusCode: head.statusCode, nil)
-                    }
-                    self.complete(sink, head, received.metrics)
+                    self.sample(received, statusCode: head.statusCode)
+                    self.complete(sink, head, received)
                 }
             }
         }
@@ -477,7 +499,7 @@ extension Attempt {
 
     /// Decides what follows the attempt, on the operation's serial executor.
     func decide(_ received: Receiving, _ error: RequestError?, isAnswer: Bool) {
-        sample(statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error)
+        sample(received, statusCode: isAnswer ? received.head?.statusCode : nil, isAnswer ? nil : error)
         // One lost connection says nothing about the range. Another one, in a retry, may be the answer to the range.
         let last = operation.lastRecord
         let isLostAgain =
@@ -496,20 +518,24 @@ extension Attempt {
 
     /// If no response has arrived when the deadline passes, the limits of the host count a failure.
     func learnThatNothingCame() {
-        guard receiving.withLock({ $0.accepts && $0.head == nil }) else { return }
-        sample(statusCode: nil, RequestError(.deadlineExceeded, "no response in time"))
+        let received = receiving.withLock { $0 }
+        guard received.accepts, received.head == nil else { return }
+        sample(received, statusCode: nil, RequestError(.deadlineExceeded, "no response in time"))
     }
 
-    private func sample(statusCode: Int?, _ failure: RequestError?) {
+    private func sample(_ received: Receiving, statusCode: Int?, _ failure: RequestError? = nil) {
         // A lack of descriptors in this process says nothing about the host.
-        guard !isAnswered, failure?.lacksDescriptors != true else { return }
-        operation.scheduler.sample(from: operation, started: started.instant, statusCode: statusCode, failure: failure)
+        guard operation.scheduler.samplesHosts, !isAnswered, failure?.lacksDescriptors != true else { return }
+        let answered = received.firstByteMoment?.instant ?? operation.scheduler.clock.now
+        let latency = started.instant.duration(to: answered)
+        operation.scheduler.record(
+            HostSample(latency: latency, statusCode: statusCode, failure: failure?.code), of: operation)
     }
 
     func giveAnswer() {
         let received = receiving.withLock { $0.isOver ? nil : $0 }
         guard let received, let head = received.head, let sink = received.sink else { return }
-        guard received.isPreview else { return complete(sink, head, received.metrics) }
+        guard received.isPreview else { return complete(sink, head, received) }
         sink.finish { self.moveToDestination($0, head, received) }
     }
 
@@ -536,7 +562,7 @@ extension Attempt {
             guard !isOver else { return sink.discard {} }
             try sink.write(body)
             sink.verify { problem in
-                guard let problem else { return self.complete(sink, head, received.metrics) }
+                guard let problem else { return self.complete(sink, head, received) }
                 self.conclude(with: problem.with(response: head), taskHasEnded: received.taskHasEnded)
             }
         } catch {
@@ -544,7 +570,7 @@ extension Attempt {
         }
     }
 
-    private func complete(_ sink: any BodySink, _ head: ResponseHead, _ metrics: CopyOnWrite<TransferMetrics>?) {
+    private func complete(_ sink: any BodySink, _ head: ResponseHead, _ received: Receiving) {
         // From now on, closing the attempt must not discard the file that is being moved.
         let isOurs = receiving.withLock { receiving in
             defer { if !receiving.isOver { receiving.sink = nil } }
@@ -554,8 +580,9 @@ extension Attempt {
         // A download to a file cannot be cancelled from here on. Otherwise a download could report a cancellation
         // although its file exists.
         let commits = rules.destination.isFile
-        guard let completion = operation.attempt(number, hasWholeBodyOf: head, to: request, metrics, commits: commits)
-        else { return sink.discard {} }
+        let completion = operation.attempt(
+            number, hasWholeBodyOf: head, to: request, received.metrics, received, commits: commits)
+        guard let completion else { return sink.discard {} }
         // A small file that waits for the disk needs no slot.
         let byteCount = completion.exchange.transfer.download.completedBytes
         if download != nil, byteCount <= Download.smallBytes, !DiskSync.isCrowded {

@@ -37,19 +37,8 @@ struct AttemptEnding: Sendable {
 enum FollowUp {
     /// The operation finishes: with this error, else with that of the attempt, else with its response.
     case stand(RequestError? = nil)
-    /// Another attempt of the same request, or of another one.
-    case again(AttemptRecord.Next, PreparedRequest? = nil, asked: RetryAfterReason? = nil, note: Note? = nil)
-
-    enum Note {
-        case leftOrigin
-        /// The number of retries since a download last made progress.
-        case retry(Int)
-        case interception
-        case shortage
-        case startOver
-        /// The cache has lost a response after its lookup.
-        case lostStoredAnswer
-    }
+    /// Another attempt of the same request, or of another one, and what the operation then remembers.
+    case again(AttemptRecord.Next, PreparedRequest?, asked: RetryAfterReason?, History)
 
     static let mostShortages = 10
 
@@ -63,22 +52,12 @@ enum FollowUp {
         var interceptionCount = 0
         var shortages = 0
         var hasStartedOver = false
+        /// Whether the next attempt asks for the whole file.
+        var startsOver = false
         var hasLeftOrigin = false
         /// Whether the cache has lost a response after its lookup, so that later lookups need a slot.
         var lostStoredAnswer = false
         var deadline: ContinuousClock.Instant?
-
-        mutating func note(_ note: Note?, _ ending: AttemptEnding) {
-            switch note {
-            case nil: break
-            case .leftOrigin: hasLeftOrigin = true
-            case .retry(let count): (retryCount, resumableBytes) = (count, max(resumableBytes, ending.resumableBytes))
-            case .interception: interceptionCount += 1
-            case .shortage: shortages += 1
-            case .startOver: hasStartedOver = true
-            case .lostStoredAnswer: lostStoredAnswer = true
-            }
-        }
     }
 
     // The decision depends on nothing else. It is made outside the lock, because a redirect policy may be user code.
@@ -102,8 +81,19 @@ enum FollowUp {
                 guard history.interceptionCount < policies?.interceptorRetryLimit ?? 10, canBeRepeated else {
                     return .stand()
                 }
-                return .again(.intercepted(after: min(max(.zero, delay), .seconds(1_000_000_000))), note: .interception)
+                return again(.intercepted(after: min(max(.zero, delay), .seconds(1_000_000_000)))) {
+                    $0.interceptionCount += 1
+                }
             }
+        }
+
+        private func again(
+            _ next: AttemptRecord.Next, _ request: PreparedRequest? = nil, asked: RetryAfterReason? = nil,
+            _ change: (inout History) -> Void = { _ in }
+        ) -> FollowUp {
+            var history = history
+            change(&history)
+            return .again(next, request, asked: asked, history)
         }
 
         private func followUp() -> FollowUp {
@@ -112,19 +102,22 @@ enum FollowUp {
                 // Without the field that the server has rejected (RFC 9110, section 10.1.1).
                 var request = base
                 request.headerFields["Expect"] = nil
-                return .again(.retry(after: .zero), request)
+                return again(.retry(after: .zero), request)
             }
             guard let error = ending.error else { return .stand() }
+            if error.underlying is StoredAnswerIsGone { return again(.startOver) { $0.lostStoredAnswer = true } }
             // A request that is not idempotent is not sent again after a response.
             if error.lacksDescriptors, canBeRepeated, history.shortages < mostShortages,
                 ending.head == nil || base.isIdempotent && ending.request.isIdempotent
             {
-                return .again(.awaitedDescriptor, note: .shortage)
+                return again(.awaitedDescriptor) { $0.shortages += 1 }
             }
             // A cached error response says nothing about the host now, and a retry would return it again.
             let isStored = ending.isAnswer && ending.attempt.isAnswered
             if !isStored, let retry = retry(error) { return retry }
-            if ending.canStartOver, !history.hasStartedOver { return .again(.startOver, note: .startOver) }
+            if ending.canStartOver, !history.hasStartedOver {
+                return again(.startOver) { ($0.hasStartedOver, $0.startsOver) = (true, true) }
+            }
             let defect = ending.isAnswer ? ending.head.flatMap { redirects.defect(of: $0, of: ending.request) } : nil
             return .stand(defect.map(error.noting))
         }
@@ -138,7 +131,7 @@ enum FollowUp {
             case .stands: return .stand()
             case .fail(let error): return .stand(error.with(response: head))
             case .follow(let next, let leavesOrigin):
-                return .again(.redirect(to: next.url), next, note: leavesOrigin ? .leftOrigin : nil)
+                return again(.redirect(to: next.url), next) { if leavesOrigin { $0.hasLeftOrigin = true } }
             }
         }
 
@@ -165,7 +158,9 @@ enum FollowUp {
                 return .stand(error.noting("another attempt, in \(delay.words),\(asked) would be after its deadline"))
             }
             guard scheduler.takeFromRetryBudget() else { return nil }
-            return .again(.retry(after: delay), asked: asked?.reason, note: .retry(retryCount + 1))
+            return again(.retry(after: delay), asked: asked?.reason) {
+                ($0.retryCount, $0.resumableBytes) = (retryCount + 1, max($0.resumableBytes, ending.resumableBytes))
+            }
         }
 
         /// If the policy's scope is the host, no request to that host starts during the delay, at most for the policy's
@@ -209,7 +204,6 @@ final class FollowUpState {
     var rateLimit: RateLimit?
 
     var download: Download?
-    var startsOver = false
 
     func share(_ answer: Response<Data>) { (sharedAnswer, isShared) = (answer, true) }
 
@@ -248,10 +242,7 @@ extension AnyRequestOperation {
 
     func attemptEnded(_ ending: AttemptEnding) {
         guard schedule({ $0.attemptEnded(self, ending.attempt.number) }) else { return }
-        if ending.error?.underlying is StoredAnswerIsGone {
-            return again(ending, .startOver, nil, nil, .lostStoredAnswer)
-        }
-        guard asksInterceptors else { return follow(ending) }
+        guard asksInterceptors, !(ending.error?.underlying is StoredAnswerIsGone) else { return follow(ending) }
         askInterceptors(after: ending) { self.follow(ending, $0) }
     }
 
@@ -263,7 +254,7 @@ extension AnyRequestOperation {
             policies: policyBox?.policies, scheduler: scheduler)
         switch situation.decide(after: decision) {
         case .stand(let error): stand(ending, error)
-        case .again(let next, let request, let reason, let note): again(ending, next, request, reason, note)
+        case .again(let next, let request, let reason, let history): again(ending, next, request, reason, history)
         }
     }
 
@@ -291,21 +282,22 @@ extension AnyRequestOperation {
 
     private func again(
         _ ending: AttemptEnding, _ next: AttemptRecord.Next, _ request: PreparedRequest?, _ reason: RetryAfterReason?,
-        _ note: FollowUp.Note?
+        _ history: FollowUp.History
     ) {
-        let (attempt, progress) = (ending.attempt, progress)
+        let attempt = ending.attempt
+        let received = attempt.receiving.withLock { $0 }
         let record = AttemptRecord(
             number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: ending.ended,
             response: ending.head, failure: ending.isAnswer ? nil : ending.error?.code,
-            message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: progress,
+            message: ending.isAnswer ? nil : ending.error?.message, next: next, transfer: received.progress,
             metrics: ending.metrics?.value)
         let transfer: Transfer? = withLock { state in
             guard state.repeats(attempt.number) else { return nil }
             let followUp = state.makeFollowUp()
+            followUp.history = history
             followUp.history.records.append(record)
+            state.keep(received)
             (followUp.request, followUp.adapted, followUp.due) = (request ?? followUp.request, nil, nil)
-            followUp.history.note(note, ending)
-            if case .startOver = note { followUp.startsOver = true }
             let byteCount = state.nextRequest?.body?.byteCount
             (state.progress.upload.completedBytes, state.progress.upload.totalBytes) = (0, byteCount)
             defer { state.transfer = nil }

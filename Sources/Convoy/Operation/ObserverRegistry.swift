@@ -66,15 +66,20 @@ extension AnyRequestOperation {
             // The outcome is known, so the broadcast ends with it at once.
             if state.delivery.hasBegun { return (fresh, state.outcome) }
             state.observing { $0.events = fresh }
+            hasListeners.store(true, ordering: .relaxed)
             return (fresh, nil)
         }
         if let end { source.end(with: .finished(end.error)) }
         return Broadcast(source: source)
     }
 
-    func emit(_ event: RequestEvent) {
+    /// With a number, the event has an effect only while that attempt is the current one.
+    func emit(_ event: RequestEvent, during attempt: Int? = nil) {
+        guard hasListeners.load(ordering: .relaxed) else { return }
         // An event that arrives after the outcome is discarded.
-        let isNotifier = withLock { !$0.delivery.hasBegun && $0.note(event) }
+        let isNotifier = withLock { record in
+            !record.delivery.hasBegun && (attempt == nil || record.currentAttempt == attempt) && record.note(event)
+        }
         if isNotifier { notifyEvents() }
     }
 

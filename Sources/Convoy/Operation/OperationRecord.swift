@@ -58,18 +58,14 @@ struct OperationRecord: ~Copyable {
     enum TaskPhase: Hashable, Sendable {
         /// There is no task. Next: launching.
         case none
-        /// A task is being made, or the previous task is being ended. Next: none, settingOff, paused.
+        /// A task is being made, or the previous task is being ended. Next: none, running, paused.
         case launching
-        /// The first `resume()` is being called. `runs` is false if the transport has paused the task during that call.
-        /// Next: running, paused, none, launching.
-        case settingOff(runs: Bool)
         /// The task was last resumed. Next: paused, none, launching.
         case running
         /// The task was last paused, or paused itself. Next: running, none, launching.
         case paused
 
-        var isMade: Bool { self != .none && self != .launching }
-        var isPaused: Bool { self == .paused || self == .settingOff(runs: false) }
+        var isMade: Bool { self == .running || self == .paused }
     }
 
     /// The handover to an operation queue, which traps on operations that have begun.
@@ -271,6 +267,7 @@ extension OperationRecord {
         let request: PreparedRequest
         let plan: RequestPlan
         let moment: CompactInstant
+        var progress = TransferProgress()
         var download: Download?
         var asksForWhole = false
     }
@@ -286,13 +283,14 @@ extension OperationRecord {
         }
         timings.attemptStartedMoment = now
         followUp?.adapted = nil
-        var launch = Launch(number: number, request: request, plan: requestPlan, moment: now)
+        var launch = Launch(
+            number: number, request: request, plan: requestPlan, moment: now, progress: progress)
         if let segment = requestPlan.request.destination.segment {
             launch.download = segment.download
         } else if requestPlan.request.destination.isFile {
             let followUp = makeFollowUp()
             followUp.download = followUp.download ?? requestPlan.request.destination.makeDownload()
-            (launch.download, launch.asksForWhole) = (followUp.download, followUp.startsOver)
+            (launch.download, launch.asksForWhole) = (followUp.download, followUp.history.startsOver)
         }
         return launch
     }
@@ -313,21 +311,14 @@ extension OperationRecord {
             attempt += 1
             return .drop
         }
-        taskPhase = isSuspended ? .paused : .settingOff(runs: true)
+        taskPhase = isSuspended ? .paused : .running
         transfer = made
         return isSuspended ? .keep : .resume
     }
 
-    /// True if the task may have to be paused: changes during the first `resume()` have waited until now.
-    mutating func taskResumed(_ number: Int) -> Bool {
-        guard currentAttempt == number, case .settingOff(let runs) = taskPhase else { return false }
-        taskPhase = runs ? .running : .paused
-        return !mayMove || !runs
-    }
-
     mutating func taskPaused(_ number: Int) -> Bool {
         guard currentAttempt == number, taskPhase.isMade else { return false }
-        if case .settingOff = taskPhase { taskPhase = .settingOff(runs: false) } else { taskPhase = .paused }
+        taskPhase = .paused
         return true
     }
 
@@ -524,6 +515,12 @@ struct Transfer {
 }
 
 extension OperationRecord {
+    mutating func keep(_ received: Attempt.Receiving) {
+        progress = received.progress
+        if let moment = received.firstByteMoment { timings.firstByteMoment = moment }
+    }
+
+    // Those of the attempts that have ended; the running one has its own.
     var timings: Timings {
         get {
             if let execution { return execution.timings }

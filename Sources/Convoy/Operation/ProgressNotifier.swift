@@ -117,11 +117,12 @@ extension AnyRequestOperation {
             // No progress follows the outcome. A handler that was added after the outcome would never be released.
             guard !state.delivery.hasBegun else { return }
             state.observing { $0.progress.append(notifier) }
+            hasListeners.store(true, ordering: .relaxed)
         }
     }
 
     /// Nil once the outcome is being delivered: from then on, only `lastCall` reports counts.
     fileprivate var progressBeforeOutcome: TransferProgress? {
-        withLock { $0.delivery.hasBegun ? nil : $0.progress }
+        withLock { $0.delivery.hasBegun } ? nil : progress
     }
 }

@@ -189,14 +189,14 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 
 extension AnyRequestOperation {
     /// Waits for the outcome, in order with the handlers; cancelling the task cancels the operation.
-    func outcome() async -> AnyOutcome {
+    func outcome(isEnqueued: Bool = true) async -> AnyOutcome {
         await withTaskCancellationHandler {
             // An unsafe continuation suffices, because a handler is called exactly once.
             await withUnsafeContinuation { continuation in
-                whenFinished(
-                    FinishHandler(place: .inTurn) { outcome in
-                        WakeUps.perform { continuation.resume(returning: outcome) }
-                    })
+                let handler = FinishHandler(place: .inTurn) { outcome in
+                    WakeUps.perform { continuation.resume(returning: outcome) }
+                }
+                if isEnqueued { whenFinished(handler) } else { scheduler.enqueue(self, then: handler) }
             }
         } onCancel: {
             // This closure runs under the task's own lock, and `cancel()` must not. So another queue calls it.

@@ -37,7 +37,7 @@ final class CacheWorld: Sendable {
         change(&configuration)
         manager = RequestManager(configuration: configuration)
         server.respond { [sent] request in
-            reply(request, sent.record(request))
+            reply(request, sent.number(request))
         }
     }
 

@@ -89,9 +89,10 @@ import Testing
             .header("Expect", "100-continue")
         let operation = manager.operation(request)
         let prepared = try request.core.prepared(.standard)
-        let attempt = Attempt(
-            number: 1, operation: operation, plan: TypedRequestPlan(request), request: prepared,
-            started: CompactInstant(Self.now))
+        let moment = CompactInstant(Self.now)
+        let launch = OperationRecord.Launch(
+            number: 1, request: prepared, plan: TypedRequestPlan(request), moment: moment)
+        let attempt = Attempt(launch, of: operation, request: prepared, started: moment)
         if row.isAnswered { attempt.didFindAnswer() }
         let head = row.status.map { ResponseHead(statusCode: $0, headerFields: row.fields, url: prepared.url) }
         var error = row.failure
@@ -104,25 +105,27 @@ import Testing
         let situation = FollowUp.Situation(
             ending: ending, base: prepared, canBeRepeated: row.canBeRepeated, history: row.history, policies: nil,
             scheduler: manager.scheduler)
-        #expect(words(situation.decide(after: row.decision)) == row.expected)
+        #expect(words(situation.decide(after: row.decision), before: row.history) == row.expected)
     }
 
-    private func words(_ followUp: FollowUp) -> String {
+    private func words(_ followUp: FollowUp, before: FollowUp.History) -> String {
         switch followUp {
         case .stand(let error):
             let note = error.map { $0.message.split(separator: "; ").last ?? "" }
             return "stands" + (note.map { ": \($0)" } ?? "")
-        case .again(.redirect(let url), _, _, let note):
-            if case .leftOrigin? = note { return "redirect to \(url.path) elsewhere" }
-            return "redirect to \(url.path)"
-        case .again(.retry(let delay), let request, let asked, let note):
+        case .again(.redirect(let url), _, _, let history):
+            return "redirect to \(url.path)" + (history.hasLeftOrigin ? " elsewhere" : "")
+        case .again(.retry(let delay), let request, let asked, let history):
             var words = "retry \(delay)"
-            if case .retry(let count)? = note { words += ", counted \(count)" }
+            if history.retryCount != before.retryCount { words += ", counted \(history.retryCount)" }
             if asked != nil { words += ", asked" }
             return request?.headerFields["Expect"] == nil && request != nil ? words + " without Expect" : words
-        case .again(.intercepted(let delay), _, _, _): return "intercepted \(delay)"
-        case .again(.startOver, _, _, _): return "starts over"
-        case .again(.awaitedDescriptor, _, _, _): return "waits for a descriptor"
+        case .again(.intercepted(let delay), _, _, let history):
+            return history.interceptionCount == 1 ? "intercepted \(delay)" : "uncounted"
+        case .again(.startOver, _, _, let history):
+            return history.hasStartedOver && history.startsOver ? "starts over" : "starts over for ever"
+        case .again(.awaitedDescriptor, _, _, let history):
+            return history.shortages == 1 ? "waits for a descriptor" : "waits uncounted"
         case .again: return "unexpected"
         }
     }

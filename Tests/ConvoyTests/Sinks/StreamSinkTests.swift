@@ -179,9 +179,10 @@ private final class StreamBox: @unchecked Sendable {
         let box = StreamBox()
         let request = box.request
         let operation = RequestOperation(request, transport: StubServer.held().transport)
-        let attempt = Attempt(
-            number: 1, operation: operation, plan: TypedRequestPlan(request),
-            request: try PreparedRequest(request.core, baseURL: nil), started: CompactInstant(.now))
+        let (prepared, now) = (try PreparedRequest(request.core, baseURL: nil), CompactInstant(.now))
+        let launch = OperationRecord.Launch(
+            number: 1, request: prepared, plan: TypedRequestPlan(request), moment: now)
+        let attempt = Attempt(launch, of: operation, request: prepared, started: now)
         attempt.close()
         attempt.didReceive(ResponseHead(statusCode: 200))
         // If the late head had made a sink, that would probably create its stream on its own queue during two requests.

@@ -128,7 +128,7 @@ import Testing
         convenience init(firstTo first: Int, thenTo next: Int) throws {
             let clients = EventLog<Void>()
             try self.init { client in
-                let port = clients.record(()) == 1 ? first : next
+                let port = clients.number(()) == 1 ? first : next
                 guard let origin = LoopbackConnection(port: UInt16(clamping: port)) else { return }
                 Thread { origin.copy(from: client) }.start()
                 client.copy(from: origin)

@@ -105,13 +105,14 @@ struct Schedule {
     // is prepared here. With a cache, only a request that was prepared for the lookup is used.
     mutating func arrive(
         _ operation: AnyRequestOperation, as role: OperationRecord.Role, _ now: CompactInstant,
-        preparing defaults: RequestDefaults? = nil
-    ) -> (step: Step?, notifiesEvents: Bool)? {
+        preparing defaults: RequestDefaults? = nil, then handler: FinishHandler? = nil
+    ) -> (step: Step?, notifiesEvents: Bool, keepsHandler: Bool)? {
         guard !operation.record.isEnqueued, operation.record.isWaitingToStart else { return nil }
         let notifiesEvents = list(operation, role, now)
         let entersAtOnce = queueKind == .callers && role == .caller
         var step: Step? = entersAtOnce ? .enter : .start
-        guard operation.record.phase != .ended else { return (step, notifiesEvents) }
+        guard operation.record.phase != .ended else { return (step, notifiesEvents, false) }
+        if let handler { operation.record.handlers.append(handler) }
         operation.record.phase = .preparing
         if isShutDown, role != .barrier {
             step = .refuse
@@ -132,7 +133,7 @@ struct Schedule {
         } else {
             step = .prepare
         }
-        return (step, notifiesEvents)
+        return (step, notifiesEvents, true)
     }
 
     /// Returns whether the caller sends the event that the operation was queued.
@@ -270,7 +271,7 @@ struct Schedule {
             operation.record.taskPhase = .launching
             return .launch
         case .launching: return nil
-        case .settingOff, .running, .paused: return .adjust
+        case .running, .paused: return .adjust
         }
     }
 
@@ -512,7 +513,7 @@ struct Schedule {
     // Nil if the operation was suspended before, or still is. A transport that cannot pause in place ends the attempt.
     mutating func setSuspended(
         _ isSuspended: Bool, _ operation: AnyRequestOperation, by reason: SuspensionReasons, pausesInPlace: Bool,
-        _ now: ContinuousClock.Instant
+        _ now: ContinuousClock.Instant, _ received: Attempt.Receiving? = nil
     ) -> SuspensionChange? {
         if operation.record.hasOutcome { return nil }
         let wasSuspended = operation.record.isSuspended
@@ -533,7 +534,7 @@ struct Schedule {
         case .waiting(.owner) where !isSuspended: change.step = queue(operation)
         case .running where isSuspended && operation.record.taskPhase.isMade && !pausesInPlace:
             // The next attempt is not launched until this one has stopped writing.
-            change.ended = operation.record.takeSuspendedTransfer(now)
+            change.ended = operation.record.takeSuspendedTransfer(received, now)
             operation.record.attempt += 1
             operation.record.taskPhase = .launching
         case .running where !isSuspended && !operation.isGroup: change.step = run(operation)

@@ -100,7 +100,9 @@ final class Scheduler: Sendable {
 
     /// Returns the error if the operation has finished already, or is not of this manager; nil otherwise.
     @discardableResult
-    func enqueue(_ operation: AnyRequestOperation, as role: OperationRecord.Role = .caller) -> RequestError? {
+    func enqueue(
+        _ operation: AnyRequestOperation, as role: OperationRecord.Role = .caller, then handler: FinishHandler? = nil
+    ) -> RequestError? {
         guard operation.scheduler === self else { return refuseForeign(operation) }
         if operation.mayHaveDeadline { operation.armDeadline() }
         if role == .caller, let barrier = ownQueue?.lastBarrier,
@@ -109,7 +111,10 @@ final class Scheduler: Sendable {
             operation.addDependency(barrier)
         }
         let (now, defaults) = (clock.now, operation.isPlain ? defaults : nil)
-        let arrival = changing(at: now) { $0.arrive(operation, as: role, CompactInstant(now), preparing: defaults) }
+        let arrival = changing(at: now) {
+            $0.arrive(operation, as: role, CompactInstant(now), preparing: defaults, then: handler)
+        }
+        if let handler, arrival?.keepsHandler != true { operation.whenFinished(handler) }
         guard let arrival else { return refuseFinished(operation) }
         if arrival.notifiesEvents { operation.notifyEvents() }
         operation.perform(arrival.step)
@@ -428,14 +433,9 @@ extension Scheduler {
         }
     }
 
-    func sample(
-        from operation: AnyRequestOperation, started: ContinuousClock.Instant, statusCode: Int?, failure: RequestError?
-    ) {
-        guard samplesHosts else { return }
+    func record(_ sample: HostSample, of operation: AnyRequestOperation) {
         let now = clock.now
-        let answered = operation.timings.firstByte.flatMap { $0 >= started ? $0 : nil } ?? now
-        let sample = HostSample(latency: started.duration(to: answered), statusCode: statusCode, failure: failure?.code)
-        changing { $0.queues.record(sample, of: operation, now: now) }
+        changing(at: now) { $0.queues.record(sample, of: operation, now: now) }
     }
 
     func takeFromRetryBudget() -> Bool {
