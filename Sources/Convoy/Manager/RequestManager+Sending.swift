@@ -49,11 +49,16 @@ extension RequestManager {
     /// - Throws: the error with which the request failed.
     @discardableResult
     public func send<Output>(_ request: Request<Output>) async throws(RequestError) -> Response<Output> {
-        if let cache = scheduler.cache { return try await scheduler.send(request, asking: cache) }
+        let isCancelled = Task.isCancelled
+        var prepared: PreparedRequest?
+        if scheduler.cache != nil, !isCancelled, let response = scheduler.storedResponse(to: request, &prepared) {
+            return response
+        }
         let operation = RequestOperation(request, of: scheduler, isInternal: true)
+        if let prepared { operation.withLock { $0.prepared = prepared } }
         // A cancelled task sends nothing. Without this check, the transport could respond before the cancellation
         // takes effect, and a loop of the caller might never see the cancellation.
-        if Task.isCancelled { operation.cancel() }
+        if isCancelled { operation.cancel() }
         return try RequestOperation.response(in: await operation.outcome(isEnqueued: false))
     }
 

@@ -192,7 +192,7 @@ public class AnyRequestOperation: Operation, @unchecked Sendable {
     public final override func start() {
         // The cached response may have become stale while the operation waited.
         let exchange = scheduler.cache == nil ? nil : withLock { $0.followUp?.cacheExchange }
-        let (step, begins, notifiesEvents) = claimStart(hasAnswer: exchange?.stillAnswers == true)
+        let (step, begins, notifiesEvents) = claimStart(hasAnswer: exchange?.answers(at: scheduler.clock.date) == true)
         if begins, mayHaveDeadline { armDeadline() }
         if notifiesEvents { notifyEvents() }
         perform(step)
@@ -651,35 +651,16 @@ extension AnyRequestOperation {
         complete(completion, with: ReceivedBody(file: file))
     }
 
-    /// `found` is the result of the lookup in the cache; nil before the lookup.
     private func transmit(
         _ request: PreparedRequest, _ launch: OperationRecord.Launch, at now: CompactInstant,
-        continuing point: ResumePoint? = nil,
-        through found: (exchange: (any CacheExchange)?, hasSlot: Bool)? = nil
+        continuing point: ResumePoint? = nil
     ) {
-        if found == nil, scheduler.cache != nil {
-            let send = { @Sendable (exchange: (any CacheExchange)?, hasSlot: Bool) in
-                self.transmit(request, launch, at: now, continuing: point, through: (exchange, hasSlot))
-            }
-            let exchange = withLock { $0.followUp?.cacheExchange }
-            guard exchange == nil else { return send(exchange, false) }
-            return scheduler.lookUp(request, for: self) { send($0, true) }
-        }
-        let exchange = found?.exchange
-        let attempt = Attempt(
-            launch, of: self, request: request, started: now, continuing: point, isAnswered: exchange?.answers == true)
+        let attempt = Attempt(launch, of: self, request: request, started: now, continuing: point)
         let task: any TransferTask
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
             if !pausesInPlace, let defect = attempt.rateLimitDefect { throw defect }
-            if let exchange {
-                let network = CacheNetwork(scheduler, hasSlot: found?.hasSlot ?? true)
-                task = try exchange.makeTransfer(for: request, client: attempt, over: network)
-            } else if let direct = scheduler.directTransport {
-                task = try direct.makeTransfer(for: request, client: attempt)
-            } else {
-                task = try scheduler.transport.makeTask(for: request, client: attempt)
-            }
+            task = try attempt.makeTask()
         } catch {
             let error = error.blamed(on: lastRecord, for: request)
             // This thread may be a transport's, which must not notify observers.

@@ -18,6 +18,7 @@ final class Attempt: TransportClient {
         var answer: DownloadAnswer?
         var sink: (any BodySink)?
         var metrics: CopyOnWrite<TransferMetrics>?
+        var isAnswered = false
         /// Whether the transport's thread is using the sink, so that the cleanup is left to it.
         var isBusy = false
         var afterwards: (@Sendable () -> Void)?
@@ -39,7 +40,6 @@ final class Attempt: TransportClient {
     let operation: AnyRequestOperation
     let download: Download?
     let resumePoint: ResumePoint?
-    let isAnswered: Bool
     let receiving: Locked<Receiving>
     /// The first `resume()` of the task.
     private enum SetOff: UInt8, AtomicRepresentable {
@@ -54,10 +54,10 @@ final class Attempt: TransportClient {
 
     init(
         _ launch: OperationRecord.Launch, of operation: AnyRequestOperation, request: PreparedRequest,
-        started: CompactInstant, continuing resumePoint: ResumePoint? = nil, isAnswered: Bool = false
+        started: CompactInstant, continuing resumePoint: ResumePoint? = nil
     ) {
         (number, self.operation, self.request, self.started) = (launch.number, operation, request, started)
-        (download, self.resumePoint, self.isAnswered) = (launch.download, resumePoint, isAnswered)
+        (download, self.resumePoint) = (launch.download, resumePoint)
         let core = launch.plan.request
         (ownRateLimit, stallDetector) = core.policyBox.map(operation.makeRateControl) ?? (nil, nil)
         rules = core.answerRules
@@ -108,6 +108,9 @@ final class Attempt: TransportClient {
     }
 
     var defaults: RequestDefaults { operation.scheduler.defaults }
+
+    /// Whether the cache answers without the network.
+    var isAnswered: Bool { receiving.withLock { $0.isAnswered } }
 
     var progress: TransferProgress { receiving.withLock { $0.progress } }
 

@@ -26,110 +26,112 @@ public struct CacheConnection: Sendable {
 }
 
 package protocol CacheEngine: AnyObject, Sendable {
-    /// - Thread: one that may wait for a disk, if ``mayBlock`` is true.
-    func begin(_ query: CacheQuery) -> (any CacheExchange)?
-    var mayBlock: Bool { get }
-    /// For a GET without a body or cache options, in memory only, on any thread; a store on disk reads the inode number
-    /// of its index.
-    func answer(_ query: CacheQuery) -> CacheAnswer
-    func countHit(_ answer: StoredAnswer, bytes: Int64)
-    // For a request for which the cache certainly has no response, or whose key a request in progress has; nil for any
-    // other request. As cheap as ``answer(_:)``.
-    func recall(_ query: CacheQuery) -> (any CacheExchange)?
+    // For a GET without a body or cache options, in memory only, on any thread; a store on disk reads the inode number
+    // of its index. `use` receives a fresh response with status 200 and its body. It counts as a hit unless `use` returns
+    // nil. `isMiss` is set if no stored response can be used without the network.
+    func answer<Value>(
+        _ query: CacheQuery, isMiss: inout Bool, _ use: (ResponseHead, CopyOnWrite<TransferMetrics>, Data) -> Value?
+    ) -> Value?
+    // Looks for a response that needs no network, and so no slot. False if there is certainly none; otherwise `then` is
+    // called once, perhaps on a thread that waits for the disk.
+    func find(_ query: CacheQuery, _ then: @escaping @Sendable ((any CacheExchange)?) -> Void) -> Bool
+    /// The task answers with the response that ``find(_:_:)`` has found, or else looks again when it starts.
+    func makeTransfer(for query: CacheQuery, _ found: (any CacheExchange)?, client: any CacheClient) -> any TransferTask
 }
 
 extension CacheEngine {
-    func look(_ query: CacheQuery, _ then: @escaping @Sendable ((any CacheExchange)?) -> Void) {
-        guard mayBlock else { return then(begin(query)) }
-        DiskExecutor().async { then(self.begin(query)) }
-    }
+    package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskExecutor().async(work) }
 }
 
-package enum CacheAnswer: Sendable {
-    /// A fresh response with status 200, and its complete body.
-    case stored(StoredAnswer, Data)
-    /// No stored response can be used without the network.
-    case none
-    /// The memory of the cache cannot decide; look in its store.
-    case unknown
-}
-
-/// A stored response, prepared once for all requests to one URL within the same second.
-package final class StoredAnswer: Sendable {
-    package let head: ResponseHead
-    let metrics: CopyOnWrite<TransferMetrics>
-    package var timeToLive: Int64? { metrics.value.cache?.timeToLive.map { Int64($0) } }
-
-    package init(_ head: ResponseHead, _ status: CacheStatus) {
-        var metrics = TransferMetrics()
-        metrics.cache = status
-        (self.head, self.metrics) = (head, CopyOnWrite(metrics))
-    }
-
-    func decode<Output>(_ body: Data, for request: Request<Output>, _ decoder: JSONDecoder?) throws -> Output {
-        try request.decode(ReceivedBody(storedData: body, decoder: decoder), head)
-    }
+/// A stored response that satisfies a request without the network.
+package protocol CacheExchange: AnyObject, Sendable {
+    /// False if the response has become stale since the lookup.
+    func answers(at date: Date) -> Bool
 }
 
 package struct CacheQuery: Sendable {
-    package var request: PreparedRequest
-    package var options: CacheOptions
+    package let request: PreparedRequest
+    package let options: CacheOptions
     /// Whether the caller wants the bytes as sent, including the content coding.
-    package var keepsCoding: Bool
+    package private(set) var keepsCoding: Bool
     package let clock: any RequestClock
 
-    package init(
-        _ request: PreparedRequest, _ options: CacheOptions?, keepsCoding: Bool, clock: any RequestClock
-    ) {
-        (self.request, self.options) = (request, options ?? CacheOptions())
-        (self.keepsCoding, self.clock) = (keepsCoding, clock)
+    package init(_ request: PreparedRequest, _ options: CacheOptions?, clock: any RequestClock) {
+        (self.request, self.options, self.clock) = (request, options ?? CacheOptions(), clock)
+        keepsCoding = request.asksForIdentity
+    }
+
+    init(_ request: PreparedRequest, _ rules: AnswerRules, clock: any RequestClock) {
+        self.init(request, rules.policyBox?.policies.cache, clock: clock)
+        if rules.destination.isFile, request.keepsCoding { keepsCoding = true }
     }
 }
 
-/// The lookup for one request, which makes the transfers of its attempts.
-package protocol CacheExchange: AnyObject, Sendable {
-    /// Whether a stored response satisfies the request without the network, and so without a slot.
-    var answers: Bool { get }
-    /// Whether the stored response still satisfies the request; false if it has become stale since the lookup.
-    var stillAnswers: Bool { get }
-    // False if only a request in progress with the same key was found. Such an exchange can wait for that request. A
-    // search at that time could find nothing, and its result could arrive when the response is already stored.
-    var isCertain: Bool { get }
-    /// Whether to refresh the response in the background; true for one exchange of a cache key at a time.
-    var wantsRefresh: Bool { get }
-    /// The request of the refresh, without the conditions and the range that only the original request needs.
-    var refreshRequest: PreparedRequest { get }
-    func refreshEnded()
-    // Returns whether the request waits. If not, later equal requests may wait for it, until this exchange is released.
-    // The cache calls the closure of `makeThen` at most once, on any thread, when the equal request ends or its
-    // response cannot be shared. If the argument is true, this request is to be sent in place of the equal one;
-    // otherwise it searches the cache again. The closure must keep the exchange until it is called.
-    func awaitEqual(_ makeThen: () -> @Sendable (Bool) -> Void) -> Bool
+/// An attempt, as its cache uses it.
+package protocol CacheClient: TransportClient {
+    var pausesInPlace: Bool { get }
+    /// The response needs no network: it uses no rate, says nothing about its host, and is not requested again.
+    func didFindAnswer()
+    /// Stores the cookies of a network response of which the client receives only the stored form.
+    func keepCookies(of head: ResponseHead)
+    func onExecutor(_ work: @escaping @Sendable () -> Void)
+    /// Runs work on the queue on which the owner resumes and suspends a task that has begun.
+    func onTaskControl(_ work: @escaping @Sendable () -> Void)
+    /// A task of the manager's transport.
     func makeTransfer(
-        for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork
+        for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask
+    /// Sends a request in the background, with a slot of its own.
+    func refresh(_ request: PreparedRequest, _ options: CacheOptions, _ then: @escaping @Sendable () -> Void)
 }
 
-package struct CacheNetwork: Sendable {
-    package let hasSlot: Bool
-    private let scheduler: Scheduler
+extension Attempt: CacheClient {
+    var pausesInPlace: Bool { operation.pausesInPlace }
 
-    init(_ scheduler: Scheduler, hasSlot: Bool) { (self.scheduler, self.hasSlot) = (scheduler, hasSlot) }
+    func didFindAnswer() { receiving.withLock { $0.isAnswered = true } }
 
-    package var pausesInPlace: Bool { scheduler.transport.pausesInPlace }
+    func keepCookies(of head: ResponseHead) { operation.scheduler.cookies?.store(head.headerFields, from: request.url) }
 
-    /// Stores the cookies of a network response whose client receives only the stored response.
-    package func keepCookies(of head: ResponseHead, from url: URL) {
-        scheduler.cookies?.store(head.headerFields, from: url)
+    func onExecutor(_ work: @escaping @Sendable () -> Void) { operation.onExecutor(work) }
+
+    func onTaskControl(_ work: @escaping @Sendable () -> Void) { operation.scheduler.taskControl.async(execute: work) }
+
+    /// The task of the attempt: that of the cache, if there is one.
+    func makeTask() throws(RequestError) -> any TransferTask {
+        guard let cache = operation.scheduler.cache else { return try makeTransfer(for: request, client: self) }
+        let found = operation.withLock { $0.followUp?.cacheExchange }
+        return cache.makeTransfer(
+            for: CacheQuery(request, rules, clock: operation.scheduler.clock), found, client: self)
     }
 
-    package func onDisk(_ work: @escaping @Sendable () -> Void) { DiskExecutor().async(work) }
-
-    package func makeTransfer(
+    func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
     ) throws(RequestError) -> any TransferTask {
+        let scheduler = operation.scheduler
         if let direct = scheduler.directTransport { return try direct.makeTransfer(for: request, client: client) }
         return try scheduler.transport.makeTask(for: request, client: client)
+    }
+
+    func refresh(_ request: PreparedRequest, _ options: CacheOptions, _ then: @escaping @Sendable () -> Void) {
+        let scheduler = operation.scheduler
+        var core = RequestCore(method: request.method, url: request.url)
+        (core.headerFields, core.priority) = (request.headerFields, .low)
+        (core.destination, core.decodesAtOnce) = (.nowhere, true)
+        var policies = rules.policyBox?.policies ?? RequestPolicies()
+        (policies.cache, policies.isCoalesced, policies.exclusion) = (options, false, nil)
+        (policies.deadline, policies.inheritedDeadline) = (nil, nil)
+        (policies.acceptableStatusCodes, policies.acceptableContentTypes) = (.any, nil)
+        (policies.decodesRefusal, policies.sharedRateLimit) = (nil, nil)
+        if operation.withLock({ $0.followUp?.history.hasLeftOrigin == true }) { policies.hasLeftOrigin = true }
+        core.policies = policies
+        let made = RequestOperation(Request<Data>(core: core) { body, _ in body.data }, of: scheduler, isInternal: true)
+        scheduler.begin(made)
+        made.whenFinished(
+            FinishHandler(place: .executor) { [unowned made] _ in
+                scheduler.end(made)
+                then()
+            })
+        scheduler.enqueue(made, as: .shared)
     }
 }
 

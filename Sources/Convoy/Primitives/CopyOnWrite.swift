@@ -2,7 +2,7 @@
 
 /// For values with many fields or with a field of another library's type, such as `URL`: copying such a value calls a
 /// function for each field, copying this one retains the object.
-struct CopyOnWrite<Value: Sendable>: @unchecked Sendable {
+package struct CopyOnWrite<Value: Sendable>: @unchecked Sendable {
     // @unchecked: the object is changed only while this value is its only owner.
     private final class Box {
         @exclusivity(unchecked) var value: Value
@@ -12,9 +12,9 @@ struct CopyOnWrite<Value: Sendable>: @unchecked Sendable {
 
     private var box: Box
 
-    init(_ value: @autoclosure () -> Value) { box = Box(value) }
+    package init(_ value: @autoclosure () -> Value) { box = Box(value) }
 
-    var value: Value {
+    package var value: Value {
         @inline(__always) _read { yield box.value }
         @inline(__always) _modify {
             if !isKnownUniquelyReferenced(&box) { box = Box { [box] in box.value } }
@@ -24,9 +24,9 @@ struct CopyOnWrite<Value: Sendable>: @unchecked Sendable {
 }
 
 extension CopyOnWrite: Equatable where Value: Equatable {
-    static func == (left: Self, right: Self) -> Bool { left.box === right.box || left.value == right.value }
+    package static func == (left: Self, right: Self) -> Bool { left.box === right.box || left.value == right.value }
 }
 
 extension CopyOnWrite: Hashable where Value: Hashable {
-    func hash(into hasher: inout Hasher) { hasher.combine(value) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(value) }
 }

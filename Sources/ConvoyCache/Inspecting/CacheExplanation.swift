@@ -48,11 +48,9 @@ extension HTTPCache {
         of request: Request<Output>, at date: Date = Date()
     ) throws(RequestError) -> CacheExplanation {
         let prepared = try PreparedRequest(checking: request, hasCache: true)
-        let query = CacheQuery(
-            prepared, request.cacheOptions, keepsCoding: prepared.asksForIdentity, clock: SystemClock.shared)
-        var question = CacheQuestion(query, sharing: configuration.sharing, store.digest)
+        var question = question(CacheQuery(prepared, request.cacheOptions, clock: SystemClock.shared), store.digest)
         question.now = date.cacheSeconds
-        return CacheExplanation(store.entries(for: CacheKey.key(query, store.digest)).map(\.head), question)
+        return CacheExplanation(store.entries(for: question.key).map(\.head), question)
     }
 }
 
@@ -103,7 +101,7 @@ extension CacheExplanation {
             status.forward = .bypass
             add("RFC 9111, 5.2.1.5", "the cache is neither read nor written")
         }
-        status.timeToLive = head?.freshness(question.sharing).timeToLive(at: question.now).map { Int(clamping: $0) }
+        status.timeToLive = head?.timeToLive(at: question.now, question.sharing)
         (self.status, self.rules, addedFields, isAnswered) = (status, rules, added, decision.answers)
         entry = head.map { CacheEntry($0, question.sharing) }
     }

@@ -11,13 +11,14 @@ struct CacheQuestion: Sendable {
     var now: Int64
     var sharing = CacheSharing.private
     let digest: KeyedDigest
+    let key: String
     let credentials: String?
 
     /// `Pragma` applies only without `Cache-Control` (RFC 9111, section 5.4).
     let control: CacheControl
 
     init(_ query: CacheQuery, sharing: CacheSharing, _ digest: KeyedDigest) {
-        self.digest = digest
+        (self.digest, key) = (digest, CacheKey.key(query, digest))
         (method, headerFields) = (query.request.method, query.request.headerFields)
         credentials = digest.credentials(of: headerFields)
         (hasBody, options, keepsCoding) = (query.request.body != nil, query.options, query.keepsCoding)

@@ -51,6 +51,10 @@ struct StoredHead: Sendable, Equatable {
         }
     }
 
+    func timeToLive(at now: Int64, _ sharing: CacheSharing) -> Int? {
+        freshness(sharing).timeToLive(at: now).map { Int(clamping: $0) }
+    }
+
     // MARK: Validators
 
     /// Nil if the response has several different ones.
@@ -84,11 +88,12 @@ final class DerivedValues: Sendable, Equatable {
     }
 
     /// A response prepared for one URL, reused for requests in the same second.
-    private struct Answer {
+    struct Answer: Sendable {
         let url: URL
         let now: Int64
         let sharing: CacheSharing
-        let stored: StoredAnswer
+        let head: ResponseHead
+        let metrics: CopyOnWrite<TransferMetrics>
     }
 
     private let state = Locked(State())
@@ -103,13 +108,13 @@ final class DerivedValues: Sendable, Equatable {
         return freshness
     }
 
-    func answer(to url: URL, at now: Int64, _ sharing: CacheSharing, _ make: () -> StoredAnswer) -> StoredAnswer {
+    func answer(to url: URL, at now: Int64, _ sharing: CacheSharing, _ make: () -> Answer) -> Answer {
         if let known = state.withLock({ $0.answer }), known.now == now, known.sharing == sharing, known.url == url {
-            return known.stored
+            return known
         }
-        let stored = make()
-        state.withLock { $0.answer = Answer(url: url, now: now, sharing: sharing, stored: stored) }
-        return stored
+        let answer = make()
+        state.withLock { $0.answer = answer }
+        return answer
     }
 }
 

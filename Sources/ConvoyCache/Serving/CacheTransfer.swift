@@ -1,5 +1,6 @@
 import Convoy
 import Foundation
+import Synchronization
 
 #if canImport(FoundationNetworking)
     import FoundationNetworking
@@ -11,8 +12,12 @@ import Foundation
 // or the phase to `ended`.
 final class CacheTransfer: TransferTask, TransportClient {
     enum Phase {
-        /// Next: network, serving or ended.
+        /// Next: looking or ended.
         case idle
+        /// Looks in the store. Next: waiting, network, serving, ended, or idle if it is suspended.
+        case looking
+        /// Waits for an equal request. Next: looking, network, ended, or idle if it is suspended.
+        case waiting
         /// The transport delivers a response. Next: serving, network again or ended.
         case network
         /// The cache reads a stored body. Next: ended, or network if the stored body cannot be opened.
@@ -34,7 +39,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     struct State {
         var phase = Phase.idle
-        var role: Role
+        var role = Role.bypass
         var network: (any TransferTask)?
         var isCancelled = false
         var isSuspended = false
@@ -49,88 +54,68 @@ final class CacheTransfer: TransferTask, TransportClient {
         var metrics: TransferMetrics?
         var requestTime: Int64 = 0
         var recording: Recording?
+        /// The lookup of a request that other requests may wait for, or that waits itself.
+        var shared: StoredExchange?
     }
 
     static let chunkBytes = 256 << 10
+    static let mostWait = Duration.seconds(5)
 
-    let exchange: StoredExchange
-    let question: CacheQuestion
-    let request: PreparedRequest
-    let client: any TransportClient
-    let network: CacheNetwork
-    let state: Locked<State>
+    let cache: HTTPCache
+    let query: CacheQuery
+    let client: any CacheClient
+    private let hasSlot: Bool
+    private let found = AtomicLazyReference<StoredExchange>()
+    let state = Locked(State())
 
-    var cache: HTTPCache { exchange.cache }
-    var store: any CacheStore { exchange.cache.store }
-    var now: Int64 { exchange.query.clock.date.cacheSeconds }
+    var request: PreparedRequest { query.request }
+    var store: any CacheStore { cache.store }
+    var now: Int64 { query.clock.date.cacheSeconds }
+    var question: CacheQuestion { exchange.question }
 
-    init(
-        _ exchange: StoredExchange, _ question: CacheQuestion, _ decision: CacheDecision, _ request: PreparedRequest,
-        _ client: any TransportClient, _ network: CacheNetwork
-    ) throws(RequestError) {
-        (self.exchange, self.question, self.request) = (exchange, question, request)
-        (self.client, self.network) = (client, network)
-        var sent = request
-        var status = CacheStatus()
-        let role: Role
-        switch decision {
-        case .serve(let index, let form, _):
-            role = .serve(exchange.entries[index], form)
-        case .unavailable:
-            (role, status.detail) = (.bypass, "only-if-cached")
-            status.forward = .miss
-        case .validate(let index, let form, let reason):
-            (role, status.forward) = (.validate(exchange.entries[index], form), reason)
-            if !question.isSentUnchanged(for: form) {
-                exchange.entries[index].head.addConditions(to: &sent.headerFields)
-            }
-        case .complete(let index):
-            (role, status.forward) = (.complete(exchange.entries[index]), .partial)
-            let head = exchange.entries[index].head
-            sent.headerFields["Range"] = "bytes=\(head.bodyBytes)-"
-            sent.headerFields["If-Range"] = head.strongValidator
-        case .forward(let reason): (role, status.forward) = (.forward, reason)
-        case .bypass: (role, status.forward) = (.bypass, .bypass)
-        }
-        state = Locked(State(role: role, status: status))
-        if decision.answers { return }
-        question.options.policy.addFields(to: &sent)
-        let task = try network.makeTransfer(for: sent, client: self)
-        state.withLock { $0.network = task }
-        cache.count { $0.misses[status.forward ?? .miss, default: 0] += 1 }
+    var exchange: StoredExchange {
+        guard let exchange = found.load() else { preconditionFailure("a transfer uses its lookup before it has begun") }
+        return exchange
     }
+
+    init(_ cache: HTTPCache, _ query: CacheQuery, _ known: StoredExchange?, _ client: any CacheClient) {
+        (self.cache, self.query, self.client, hasSlot) = (cache, query, client, known == nil)
+        guard let known else { return }
+        // The time and the fields may have changed. For example, a resumed download has a range.
+        _ = found.storeIfNil(StoredExchange(cache.question(query, known.question.digest), known.entries))
+    }
+
+    deinit { endSharing(handsOver: true) }
 
     // MARK: The task
 
     func resume() {
-        let requestTime = now
-        let (network, serves, pumps) = state.withLock { state -> ((any TransferTask)?, Bool, Bool) in
+        let (network, looks, pumps) = state.withLock { state -> ((any TransferTask)?, Bool, Bool) in
             (state.isSuspended, state.isPaused) = (false, false)
             switch state.phase {
             case .idle:
-                state.requestTime = requestTime
-                state.phase = state.network == nil ? .serving : .network
-                state.isPumping = state.network == nil
-                return (state.network, state.isPumping, false)
+                state.phase = .looking
+                return (nil, true, false)
             case .network: return (state.network, false, false)
             case .serving:
                 defer { state.isPumping = true }
                 return (nil, false, !state.isPumping)
-            case .ended: return (nil, false, false)
+            case .looking, .waiting, .ended: return (nil, false, false)
             }
         }
         network?.resume()
-        if serves { beginServing() }
+        if looks { if let exchange = found.load() { begin(exchange) } else { look(waits: true) } }
         if pumps { readOn { self.pump() } }
     }
 
     func suspend() {
         let network = state.withLock { state in
             state.isSuspended = true
+            if state.phase == .waiting { state.phase = .idle }
             return state.phase == .network ? state.network : nil
         }
         // Other requests do not wait for a suspended transfer.
-        exchange.endSharing(handsOver: true)
+        endSharing(handsOver: true)
         network?.suspend()
     }
 
@@ -139,18 +124,14 @@ final class CacheTransfer: TransferTask, TransportClient {
             guard !state.isCancelled, state.phase != .ended else { return (false, nil) }
             state.isCancelled = true
             switch state.phase {
-            case .idle:
-                state.phase = .ended
-                return (true, state.network)
             case .network: return (false, state.network)
-            case .serving:
-                if state.isPumping { return (false, nil) }
+            case .serving where state.isPumping: return (false, nil)
+            case .idle, .looking, .waiting, .serving, .ended:
                 state.phase = .ended
                 return (true, nil)
-            case .ended: return (false, nil)
             }
         }
-        exchange.endSharing(handsOver: true)
+        endSharing(handsOver: true)
         network?.cancel()
         if ends { client.didFinish(Self.cancelled) }
     }
@@ -164,6 +145,138 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     static var cancelled: RequestError { RequestError(.cancelled, "the task was cancelled") }
 
+    // MARK: The lookup
+
+    private func look(waits: Bool) {
+        let known = cache.look(query, waits: waits) { found in
+            if found.decision.answers { return self.begin(found) }
+            self.client.onTaskControl { self.use(found, waits: waits) }
+        }
+        guard let known else { return }
+        // Nested calls for many stored responses would overflow the stack.
+        if known.decision.answers { client.onExecutor { self.begin(known) } } else { use(known, waits: waits) }
+    }
+
+    private func use(_ exchange: StoredExchange, waits: Bool) {
+        if waits, waitsForEqual(exchange) { return }
+        if exchange.isCertain { begin(exchange) } else { look(waits: false) }
+    }
+
+    // The request keeps its slot meanwhile. The wait ends when the response is stored or cannot be shared, or after
+    // ``mostWait``. It also ends when the equal request fails, is cancelled or is suspended, and this request takes its
+    // place.
+    private func waitsForEqual(_ exchange: StoredExchange) -> Bool {
+        guard exchange.isShareable else { return false }
+        state.withLock { if $0.phase == .looking { ($0.phase, $0.shared) = (.waiting, exchange) } }
+        guard cache.fetches.awaitEqual(exchange, by: self) else { return false }
+        if state.withLock({ $0.shared == nil }) {
+            // The transfer was cancelled or suspended before it waited.
+            cache.fetches.end(exchange, by: ObjectIdentifier(self), handsOver: true)
+        } else {
+            let end = query.clock.now + Self.mostWait
+            _ = query.clock.wake(at: end) { [weak self] in self?.waitEnded(takesOver: false) }
+        }
+        return true
+    }
+
+    func waitEnded(takesOver: Bool) {
+        client.onTaskControl {
+            let exchange = self.state.withLock { state -> StoredExchange? in
+                guard state.phase == .waiting else { return nil }
+                state.phase = .looking
+                return state.shared
+            }
+            guard let exchange else { return }
+            if takesOver { return self.begin(exchange) }
+            self.endSharing(handsOver: true)
+            self.look(waits: false)
+        }
+    }
+
+    /// If `handsOver` is false, all of the waiting requests search the cache again.
+    private func endSharing(handsOver: Bool) {
+        let shared = state.withLock { state in
+            defer { state.shared = nil }
+            return state.shared
+        }
+        if let shared { cache.fetches.end(shared, by: ObjectIdentifier(self), handsOver: handsOver) }
+    }
+
+    private func begin(_ exchange: StoredExchange) {
+        let (question, entries) = (exchange.question, exchange.entries)
+        var (sent, status, stale) = (request, CacheStatus(), StoredHead?.none)
+        let role: Role
+        switch exchange.decision {
+        case .serve(let index, let form, let isRefreshing):
+            role = .serve(entries[index], form)
+            if isRefreshing { stale = entries[index].head }
+        case .unavailable:
+            (role, status.forward, status.detail) = (.bypass, .miss, "only-if-cached")
+        case .validate(let index, let form, let reason):
+            (role, status.forward) = (.validate(entries[index], form), reason)
+            if !question.isSentUnchanged(for: form) { entries[index].head.addConditions(to: &sent.headerFields) }
+        case .complete(let index):
+            (role, status.forward) = (.complete(entries[index]), .partial)
+            let head = entries[index].head
+            sent.headerFields["Range"] = "bytes=\(head.bodyBytes)-"
+            sent.headerFields["If-Range"] = head.strongValidator
+        case .forward(let reason): (role, status.forward) = (.forward, reason)
+        case .bypass: (role, status.forward) = (.bypass, .bypass)
+        }
+        let answers = exchange.decision.answers
+        let begins = state.withLock { state in
+            guard state.phase == .looking || state.phase == .waiting else { return false }
+            guard !state.isSuspended else {
+                state.phase = .idle
+                return false
+            }
+            (state.role, state.status) = (role, status)
+            (state.phase, state.isPumping) = answers ? (.serving, true) : (.network, false)
+            return true
+        }
+        guard begins else { return cache.fetches.end(exchange, by: ObjectIdentifier(self), handsOver: true) }
+        _ = found.storeIfNil(exchange)
+        guard answers else {
+            cache.count { $0.misses[status.forward ?? .miss, default: 0] += 1 }
+            return send(sent, as: role)
+        }
+        client.didFindAnswer()
+        if let stale { refresh(stale) }
+        beginServing()
+    }
+
+    /// Validates a stale response in the background (RFC 5861, section 3), once at a time for each key.
+    private func refresh(_ head: StoredHead) {
+        let key = question.key
+        guard cache.state.withLock({ $0.refreshing.insert(key).inserted }) else { return }
+        var (request, options) = (request, query.options)
+        // Only the original request needs its conditions and its range.
+        for name in CacheQuestion.conditions { request.headerFields[name] = nil }
+        // The refresh of a partial response keeps `Range`. The rest may be large, and no request needs it yet.
+        if head.isComplete, head.statusCode != 206 { request.headerFields["Range"] = nil }
+        (options.policy, options.maxAge, options.maxStaleness, options.isRefresh) = (.revalidate, nil, nil, true)
+        client.refresh(request, options) { [cache] in cache.state.withLock { _ = $0.refreshing.remove(key) } }
+    }
+
+    /// Called by the first ``resume()`` or on the queue of later calls, so that the owner does not suspend the task
+    /// meanwhile.
+    private func send(_ request: PreparedRequest, as role: Role) {
+        var sent = request
+        question.options.policy.addFields(to: &sent)
+        do throws(RequestError) {
+            let task = try client.makeTransfer(for: sent, client: self)
+            let requestTime = now
+            let (isCancelled, isSuspended) = state.withLock { state in
+                (state.role, state.network, state.requestTime) = (role, task, requestTime)
+                return (state.isCancelled, state.isSuspended)
+            }
+            // If the owner has suspended the transfer, the owner's next call of `resume` starts the task.
+            if isCancelled { task.cancel() } else if !isSuspended { task.resume() }
+        } catch {
+            finish(error)
+        }
+    }
+
     // MARK: The network response
 
     func didReceive(_ head: ResponseHead) {
@@ -172,7 +285,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         let (role, requestTime) = state.withLock { ($0.role, $0.requestTime) }
         switch role {
         case .bypass:
-            cache.invalidate(request, head, key: exchange.key)
+            cache.invalidate(request, head, key: question.key)
             client.didReceive(head)
         case .forward: forward(head, requestTime, now)
         case .validate(let entry, let form): judge(head, entry, form, requestTime, now)
@@ -183,13 +296,13 @@ final class CacheTransfer: TransferTask, TransportClient {
     }
 
     private func forward(_ head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
-        cache.invalidate(request, head, key: exchange.key)
+        cache.invalidate(request, head, key: question.key)
         if head.statusCode == 304 || question.method == .head && head.statusCode == 200 {
             updateStored(by: head, requestTime, now)
         }
         let recording = makeRecording(head, requestTime, now)
         if recording == nil || head.statusCode == 206 || head.expectedBytes ?? 0 > Fetches.mostBytes {
-            exchange.endSharing(handsOver: false)
+            endSharing(handsOver: false)
         }
         let old = state.withLock { state in
             let old = state.recording
@@ -219,13 +332,13 @@ final class CacheTransfer: TransferTask, TransportClient {
             role = .serve(updated, form)
         case .mismatch:
             // This 304 does not answer the request, so the cache status does not report its code.
-            store.remove([entry.id], of: exchange.key)
-            network.keepCookies(of: head, from: request.url)
+            store.remove([entry.id], of: question.key)
+            client.keepCookies(of: head)
             return state.withLock { $0.role = .sendAgain }
         case .replaced: return forward(head, requestTime, now)
         case .staleOnError: role = .serve(entry, form)
         }
-        network.keepCookies(of: head, from: request.url)
+        client.keepCookies(of: head)
         state.withLock { state in
             state.role = role
             state.status.forwardStatus = head.statusCode
@@ -236,7 +349,7 @@ final class CacheTransfer: TransferTask, TransportClient {
     private func complete(_ entry: StoredEntry, with head: ResponseHead, _ requestTime: Int64, _ now: Int64) {
         let range = head.headerFields["Content-Range"].flatMap(ContentRange.init)
         guard [206, 416].contains(head.statusCode) else { return forward(head, requestTime, now) }
-        network.keepCookies(of: head, from: request.url)
+        client.keepCookies(of: head)
         guard head.statusCode == 206, let positions = range?.range, positions.lowerBound == entry.head.bodyBytes,
             range?.totalBytes == positions.upperBound,
             entry.head.totalBytes ?? positions.upperBound == positions.upperBound,
@@ -245,7 +358,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         else {
             // The response is not exactly the rest of the stored representation. The transfer requests the complete
             // representation instead.
-            store.remove([entry.id], of: exchange.key)
+            store.remove([entry.id], of: question.key)
             return state.withLock { $0.role = .sendAgain }
         }
         var whole = entry.head
@@ -254,10 +367,10 @@ final class CacheTransfer: TransferTask, TransportClient {
         whole.headerFields["Content-Range"] = nil
         whole.headerFields["Content-Length"] = String(positions.upperBound)
         let isAllowed = question.refusal(whole.statusCode, whole.headerFields) == nil
-        if !isAllowed { store.remove([entry.id], of: exchange.key) }
+        if !isAllowed { store.remove([entry.id], of: question.key) }
         let writer = isAllowed ? store.makeWriter(expectedBytes: positions.upperBound) : nil
         let isKept = writer?.write(first) == true
-        if !isKept || positions.upperBound > Fetches.mostBytes { exchange.endSharing(handsOver: false) }
+        if !isKept || positions.upperBound > Fetches.mostBytes { endSharing(handsOver: false) }
         state.withLock { state in
             state.role = .forward
             guard isKept, let writer else { return }
@@ -283,7 +396,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             }
         }
         if let recording, !recording.writer.write(data) {
-            exchange.endSharing(handsOver: false)
+            endSharing(handsOver: false)
             state.withLock { $0.recording = nil }
             recording.writer.discard()
         }
@@ -305,13 +418,13 @@ final class CacheTransfer: TransferTask, TransportClient {
         // If the transfer was cancelled before it started, `cancel` has already called `client.didFinish`.
         if isOver { return }
         if isCancelled {
-            exchange.endSharing(handsOver: true)
+            endSharing(handsOver: true)
             if let recording { keepPart(recording) }
             return finish(error ?? Self.cancelled)
         }
         switch role {
         case .serve where error == nil: return serveInstead()
-        case .sendAgain where error == nil: return sendAgain()
+        case .sendAgain where error == nil: return client.onTaskControl { self.send(self.request, as: .forward) }
         case .validate(let entry, let form), .serve(let entry, let form):
             if let error, isUnreachable(error), mayServe(entry) {
                 state.withLock { state in
@@ -329,7 +442,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         if let recording {
             if error == nil { keep(recording) } else { keepPart(recording) }
         }
-        exchange.endSharing(handsOver: error != nil)
+        endSharing(handsOver: error != nil)
         finish(error)
     }
 
@@ -356,25 +469,6 @@ final class CacheTransfer: TransferTask, TransportClient {
         readOn { self.beginServing() }
     }
 
-    /// Called when the stored response is of no use.
-    private func sendAgain(_ change: (inout State) -> Void = { _ in }) {
-        var sent = request
-        question.options.policy.addFields(to: &sent)
-        do throws(RequestError) {
-            let task = try network.makeTransfer(for: sent, client: self)
-            let requestTime = now
-            let (isCancelled, isSuspended) = state.withLock { state in
-                (state.role, state.network, state.requestTime) = (.forward, task, requestTime)
-                change(&state)
-                return (state.isCancelled, state.isSuspended)
-            }
-            // If the owner has suspended the transfer, the owner's next call of `resume` starts the task.
-            if isCancelled { task.cancel() } else if !isSuspended { task.resume() }
-        } catch {
-            finish(error)
-        }
-    }
-
     /// Whether the server is unreachable, so that the cache counts as disconnected (RFC 9111, section 4.2.4).
     private func isUnreachable(_ error: RequestError) -> Bool {
         [.connectionFailed, .connectionLost, .timedOut, .proxyFailed].contains(error.code)
@@ -388,7 +482,7 @@ final class CacheTransfer: TransferTask, TransportClient {
     // MARK: Serving a stored response
 
     func readOn(_ work: @escaping @Sendable () -> Void) {
-        if store.mayBlock { network.onDisk(work) } else { work() }
+        if store.mayBlock { cache.onDisk(work) } else { work() }
     }
 
     func beginServing() {
@@ -396,7 +490,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         guard case .serve(let entry, let form) = role else { return answerUnavailable() }
         let isWithoutBody = form == .notModified || form == .unsatisfiable || question.method == .head
         if isWithoutBody { return serve(entry, form, .data(Data())) }
-        guard let body = entry.body.map(StoredBody.data) ?? store.openBody(of: entry, key: exchange.key) else {
+        guard let body = entry.body.map(StoredBody.data) ?? store.openBody(of: entry, key: question.key) else {
             return sendInstead()
         }
         serve(entry, form, body)
@@ -408,11 +502,10 @@ final class CacheTransfer: TransferTask, TransportClient {
         let served = entry.head.response(form, to: request, at: now, cache.configuration.sharing)
         let rest = served.bodyRange
         let length = rest.upperBound - rest.lowerBound
-        let freshness = entry.head.freshness(cache.configuration.sharing)
-        let timeToLive = freshness.timeToLive(at: now)
+        let timeToLive = entry.head.timeToLive(at: now, cache.configuration.sharing)
         let isHit = state.withLock { state in
             (state.body, state.rest) = (body, rest)
-            state.status.timeToLive = timeToLive.map { Int(clamping: $0) }
+            state.status.timeToLive = timeToLive
             return state.status.isHit
         }
         cache.count { count in
@@ -428,7 +521,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             return state.isLastUse ? state.role : nil
         }
         guard case .serve(let entry, _) = role else { return }
-        store.remove([entry.id], of: exchange.key)
+        store.remove([entry.id], of: question.key)
     }
 
     // If the request may not use the network, the client receives status 504. If the attempt has no slot, it fails.
@@ -437,13 +530,14 @@ final class CacheTransfer: TransferTask, TransportClient {
             state.withLock { ($0.status.forward, $0.status.detail) = (.miss, "only-if-cached") }
             return answerUnavailable()
         }
-        guard network.hasSlot else {
+        guard hasSlot else {
             state.withLock { $0.phase = .ended }
             return client.didFinish(
                 RequestError(.connectionLost, "the stored body no longer exists", underlying: StoredAnswerIsGone()))
         }
         cache.count { $0.misses[.miss, default: 0] += 1 }
-        sendAgain { state in (state.phase, state.status.forward, state.isPumping) = (.network, .miss, false) }
+        state.withLock { ($0.phase, $0.status.forward, $0.isPumping) = (.network, .miss, false) }
+        client.onTaskControl { self.send(self.request, as: .forward) }
     }
 
     /// The request may not use the network (RFC 9111, section 5.2.1.7), or the server is unreachable (section 5.2.2.2).
@@ -493,13 +587,13 @@ final class CacheTransfer: TransferTask, TransportClient {
                 state.phase = .ended
                 return state.role
             }
-            if case .serve(let entry, _) = role { store.repair([entry.id], of: exchange.key) }
+            if case .serve(let entry, _) = role { store.repair([entry.id], of: question.key) }
             client.didFinish(RequestError(.connectionLost, "the stored body could not be read completely"))
             return false
         }
         state.withLock { $0.rest = rest.lowerBound + Int64(data.count)..<rest.upperBound }
         // Stops only if the transport can continue a paused task where it stopped.
-        guard !client.didReceive(data), network.pausesInPlace else { return true }
+        guard !client.didReceive(data), client.pausesInPlace else { return true }
         state.withLock { ($0.isPaused, $0.isPumping) = (true, false) }
         client.didPause()
         return false
@@ -515,8 +609,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             supersede(head)
             return nil
         }
-        let stored = StoredHead(
-            head, to: request, question, key: exchange.key, requestTime: requestTime, responseTime: now)
+        let stored = StoredHead(head, to: request, question, requestTime: requestTime, responseTime: now)
         return Recording(writer: writer, head: stored)
     }
 
@@ -535,7 +628,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     private func supersede(_ head: ResponseHead) {
         guard head.statusCode < 500, head.statusCode != 206, !CacheRules.isOfOneRequest(head.statusCode) else { return }
-        store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id), of: exchange.key)
+        store.remove(exchange.entries.filter { $0.head.matches(question) }.map(\.id), of: question.key)
     }
 
     func keep(_ recording: Recording) {
@@ -598,7 +691,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             if question.refusal(updated.statusCode, updated.headerFields) == nil {
                 store.update(entry.id, to: updated)
             } else {
-                store.remove([entry.id], of: exchange.key)
+                store.remove([entry.id], of: question.key)
             }
         }
     }

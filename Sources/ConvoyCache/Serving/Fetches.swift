@@ -6,75 +6,66 @@ import Convoy
 // One lock protects the state; no other lock is acquired under it. The callbacks of waiting requests run outside the
 // lock.
 final class Fetches: Sendable {
-    struct Selection: Sendable, Equatable {
-        let credentials: String?
-        let keepsCoding: Bool
-    }
-
-    private struct Waiter {
-        let owner: ObjectIdentifier
-        let then: @Sendable (_ takesOver: Bool) -> Void
-    }
-
     private struct Fetch {
         var owner: ObjectIdentifier
-        let selection: Selection
-        var waiting: [Waiter] = []
+        let credentials: String?
+        let keepsCoding: Bool
+        var waiting: [CacheTransfer] = []
     }
 
     private let state = Locked([String: Fetch]())
 
     static let mostBytes: Int64 = 1 << 20
 
-    // A request is neither registered nor waits if a different request with its key is registered. The argument of the
-    // callback says whether the request is now registered itself. Returns whether the request waits.
-    func awaitEqual(
-        _ key: String, _ selection: Selection, by owner: AnyObject, registers: Bool,
-        _ makeThen: () -> @Sendable (Bool) -> Void
-    ) -> Bool {
-        let fetch = Fetch(owner: ObjectIdentifier(owner), selection: selection)
-        @Sendable func begins(_ fetches: inout [String: Fetch]) -> Bool {
-            guard registers else { return false }
-            // If no request is registered, this hashes the key only once. That is the common case.
-            guard let earlier = fetches.updateValue(fetch, forKey: key) else { return true }
-            fetches[key] = earlier
-            return false
-        }
-        if state.withLock(begins) { return false }
-        let then = makeThen()
+    // Returns whether the request waits. If a different request with its key is registered, it neither waits nor is it
+    // registered; nor is one with an uncertain lookup.
+    func awaitEqual(_ exchange: StoredExchange, by transfer: CacheTransfer) -> Bool {
+        let question = exchange.question
+        let fetch = Fetch(
+            owner: ObjectIdentifier(transfer), credentials: question.credentials, keepsCoding: question.keepsCoding)
         return state.withLock { fetches in
-            // The earlier request may have ended meanwhile.
-            guard !begins(&fetches), fetches[key]?.selection == selection else { return false }
-            fetches[key]?.waiting.append(Waiter(owner: fetch.owner, then: then))
-            return true
+            // If no request is registered, this hashes the key only once. That is the common case.
+            let known =
+                exchange.isCertain
+                ? fetches.updateValue(fetch, forKey: question.key) : fetches.removeValue(forKey: question.key)
+            guard var earlier = known else { return false }
+            let isEqual = earlier.credentials == fetch.credentials && earlier.keepsCoding == fetch.keepsCoding
+            if isEqual { earlier.waiting.append(transfer) }
+            fetches[question.key] = earlier
+            return isEqual
         }
     }
 
     func has(_ key: String) -> Bool { state.withLock { !$0.isEmpty && $0[key] != nil } }
 
     // A second call has no effect. If `handsOver` is false, all waiting requests continue.
-    func end(_ key: String, by owner: AnyObject, handsOver: Bool) {
-        let owner = ObjectIdentifier(owner)
-        let continuing = state.withLock { fetches -> [Waiter] in
+    func end(_ exchange: StoredExchange, by owner: ObjectIdentifier, handsOver: Bool) {
+        let key = exchange.question.key
+        let continuing = state.withLock { fetches -> [CacheTransfer] in
             guard let fetch = fetches[key] else { return [] }
             guard fetch.owner == owner else {
-                fetches[key]?.waiting.removeAll { $0.owner == owner }
+                fetches[key]?.waiting.removeAll { ObjectIdentifier($0) == owner }
                 return []
             }
             guard handsOver, let next = fetch.waiting.first else {
                 return fetches.removeValue(forKey: key)?.waiting ?? []
             }
-            fetches[key]?.owner = next.owner
+            fetches[key]?.owner = ObjectIdentifier(next)
             fetches[key]?.waiting.removeFirst()
             return [next]
         }
-        for waiter in continuing { waiter.then(handsOver) }
+        for transfer in continuing { transfer.waitEnded(takesOver: handsOver) }
     }
 }
 
-extension CacheQuestion {
+extension StoredExchange {
     var isShareable: Bool {
-        method == .get && !hasBody && !hasCondition && !headerFields.contains("Range") && !isOffline
-            && (options.policy == .standard || options.policy == .preferCache) && !control.contains("no-cache")
+        switch decision {
+        case .forward(.uriMiss), .complete: break
+        case .serve, .validate, .forward, .bypass, .unavailable: return false
+        }
+        return question.method == .get && !question.hasBody && !question.hasCondition && !question.isOffline
+            && (question.options.policy == .standard || question.options.policy == .preferCache)
+            && !question.headerFields.contains("Range") && !question.control.contains("no-cache")
     }
 }

@@ -133,18 +133,15 @@ public final class HTTPCache: ResponseCache {
         at date: Date = Date()
     ) throws(RequestError) -> Bool {
         let prepared = try PreparedRequest(checking: request)
-        let query = CacheQuery(
-            prepared, request.cacheOptions, keepsCoding: prepared.asksForIdentity, clock: SystemClock.shared)
-        let question = CacheQuestion(query, sharing: configuration.sharing, store.digest)
+        let question = question(CacheQuery(prepared, request.cacheOptions, clock: SystemClock.shared), store.digest)
         guard question.method == .get, !question.hasBody, statusCode != 206,
             question.refusal(statusCode, headerFields) == nil,
             let writer = store.makeWriter(expectedBytes: Int64(body.count))
         else { return false }
-        let key = CacheKey.key(query, question.digest)
         let response = ResponseHead(
             statusCode: statusCode, headerFields: headerFields, url: prepared.url, expectedBytes: Int64(body.count))
         let now = date.cacheSeconds
-        var head = StoredHead(response, to: prepared, question, key: key, requestTime: now, responseTime: now)
+        var head = StoredHead(response, to: prepared, question, requestTime: now, responseTime: now)
         head.bodyBytes = Int64(body.count)
         guard writer.write(body) else {
             writer.discard()
@@ -157,45 +154,54 @@ public final class HTTPCache: ResponseCache {
 }
 
 extension HTTPCache: CacheEngine {
-    /// - Thread: one that may block on the disk.
-    package func begin(_ query: CacheQuery) -> (any CacheExchange)? {
-        let digest = store.digest
-        let key = CacheKey.key(query, digest)
-        let question = CacheQuestion(query, sharing: configuration.sharing, digest)
-        return StoredExchange(self, query, question, key, question.looksUp ? store.entries(for: key) : [])
+    func question(_ query: CacheQuery, _ digest: KeyedDigest) -> CacheQuestion {
+        CacheQuestion(query, sharing: configuration.sharing, digest)
     }
 
-    package var mayBlock: Bool { store.mayBlock }
-
-    package func answer(_ query: CacheQuery) -> CacheAnswer {
-        guard let digest = store.knownDigest else { return .unknown }
-        let key = CacheKey.key(query, digest)
-        guard let entries = store.entriesInMemory(for: key) else { return .unknown }
-        let question = CacheQuestion(query, sharing: configuration.sharing, digest)
+    package func answer<Value>(
+        _ query: CacheQuery, isMiss: inout Bool, _ use: (ResponseHead, CopyOnWrite<TransferMetrics>, Data) -> Value?
+    ) -> Value? {
+        guard let question = store.knownDigest.map({ question(query, $0) }),
+            let entries = store.entriesInMemory(for: question.key)
+        else { return nil }
         let decision = CacheDecision.decide(question, entries.map(\.head))
-        guard decision.answers else { return .none }
+        isMiss = !decision.answers
         // Other responses need an operation, which refreshes, follows a redirect, or fails.
         guard case .serve(let index, .whole, isRefreshing: false) = decision, let body = entries[index].body,
             entries[index].head.statusCode == 200
-        else { return .unknown }
+        else { return nil }
         store.use(entries[index].id)
-        return .stored(entries[index].head.answer(to: query.request, at: question.now, question.sharing), body)
+        let answer = entries[index].head.answer(to: query.request, at: question.now, question.sharing)
+        guard let value = use(answer.head, answer.metrics, body) else { return nil }
+        count { $0.countHit(timeToLive: answer.metrics.value.cache?.timeToLive, bytes: Int64(body.count)) }
+        return value
     }
 
-    package func countHit(_ answer: StoredAnswer, bytes: Int64) {
-        count { $0.countHit(timeToLive: answer.timeToLive, bytes: bytes) }
+    package func find(_ query: CacheQuery, _ then: @escaping @Sendable ((any CacheExchange)?) -> Void) -> Bool {
+        guard let known = look(query, { then($0.decision.answers ? $0 : nil) }) else { return true }
+        if known.decision.answers { then(known) }
+        return known.decision.answers
     }
 
-    package func recall(_ query: CacheQuery) -> (any CacheExchange)? {
-        guard let digest = store.knownDigest else { return nil }
-        let key = CacheKey.key(query, digest)
-        let question = CacheQuestion(query, sharing: configuration.sharing, digest)
-        let isMiss = !question.looksUp || store.takeMiss(of: key)
-        guard isMiss || fetches.has(key) else { return nil }
-        return StoredExchange(self, query, question, key, [], isCertain: isMiss)
+    package func makeTransfer(
+        for query: CacheQuery, _ found: (any CacheExchange)?, client: any CacheClient
+    ) -> any TransferTask {
+        CacheTransfer(self, query, found as? StoredExchange, client)
     }
 
-    func refreshEnded(_ key: String) { state.withLock { _ = $0.refreshing.remove(key) } }
+    // Nil if the disk must be read; `then` is then called on a thread that may wait for the disk. With `waits`, the
+    // result is not certain if a request in progress has the key.
+    func look(
+        _ query: CacheQuery, waits: Bool = false, _ then: @escaping @Sendable (StoredExchange) -> Void
+    ) -> StoredExchange? {
+        if let question = store.knownDigest.map({ question(query, $0) }) {
+            if !question.looksUp || store.takeMiss(of: question.key) { return StoredExchange(question) }
+            if !store.mayBlock { return StoredExchange(question, in: store) }
+            if waits, fetches.has(question.key) { return StoredExchange(question, isCertain: false) }
+        }
+        onDisk { then(StoredExchange(self.question(query, self.store.digest), in: self.store)) }
+        return nil
+    }
 
     func count(_ change: (inout CacheStatistics) -> Void) { state.withLock { change(&$0.statistics) } }
 
@@ -211,89 +217,37 @@ extension HTTPCache: CacheEngine {
     }
 }
 
+/// The result of a lookup.
 final class StoredExchange: CacheExchange {
-    let cache: HTTPCache
-    let query: CacheQuery
-    let key: String
+    let question: CacheQuestion
     let entries: [StoredEntry]
+    let decision: CacheDecision
+    // False if only a request in progress with the same key was found, for which the request can wait. A lookup on disk
+    // at that time could find nothing, and its result could arrive when the response is already stored.
+    let isCertain: Bool
     /// Nil for any other decision than to request the rest.
     let beginning: Data?
-    private let question: CacheQuestion
-    private let decision: CacheDecision
-    package let wantsRefresh: Bool
-    package let isCertain: Bool
 
+    /// Looks in the store, if there is one.
     init(
-        _ cache: HTTPCache, _ query: CacheQuery, _ question: CacheQuestion, _ key: String, _ entries: [StoredEntry],
+        _ question: CacheQuestion, _ known: [StoredEntry] = [], in store: (any CacheStore)? = nil,
         isCertain: Bool = true
     ) {
-        (self.cache, self.query, self.question, self.key) = (cache, query, question, key)
-        let decision = CacheDecision.decide(question, entries.map(\.head))
-        (self.entries, self.decision, self.isCertain) = (entries, decision, isCertain)
-        var (beginning, wantsRefresh) = (Data?.none, false)
-        switch decision {
-        case .complete(let index):
-            // The body is read here because a transport's thread must not block on the disk.
-            let body = cache.store.openBody(of: entries[index], key: key)
+        let entries = question.looksUp ? store?.entries(for: question.key) ?? known : known
+        var (decision, beginning) = (CacheDecision.decide(question, entries.map(\.head)), Data?.none)
+        if case .complete(let index) = decision {
+            // The body is read here because a transport's thread must not wait for the disk.
+            let body = store?.openBody(of: entries[index], key: question.key)
             beginning = body.flatMap { $0.read(at: 0, count: Int($0.byteCount)) }
-        case .serve(_, _, isRefreshing: true):
-            wantsRefresh = cache.state.withLock { $0.refreshing.insert(key).inserted }
-        default: break
+            if beginning?.count != Int(entries[index].head.bodyBytes) { decision = .forward(.partial) }
         }
-        (self.beginning, self.wantsRefresh) = (beginning, wantsRefresh)
+        (self.question, self.entries, self.isCertain) = (question, entries, isCertain)
+        (self.decision, self.beginning) = (decision, beginning)
     }
 
-    package var answers: Bool { decision.answers }
-
-    package var stillAnswers: Bool { answers && decide(question(of: query.request)).answers }
-
-    package var refreshRequest: PreparedRequest {
-        var request = query.request
-        for name in CacheQuestion.conditions { request.headerFields[name] = nil }
-        guard case .serve(let index, _, _) = decision else { return request }
-        let head = entries[index].head
-        // The refresh of a partial response keeps `Range`. The rest may be large, and no request needs it yet.
-        if head.isComplete, head.statusCode != 206 { request.headerFields["Range"] = nil }
-        return request
-    }
-
-    package func refreshEnded() { cache.refreshEnded(key) }
-
-    package func awaitEqual(_ makeThen: () -> @Sendable (Bool) -> Void) -> Bool {
-        switch decision {
-        case .forward(.uriMiss), .complete: break
-        default: return false
-        }
-        guard question.isShareable else { return false }
-        let selection = Fetches.Selection(credentials: question.credentials, keepsCoding: question.keepsCoding)
-        return cache.fetches.awaitEqual(key, selection, by: self, registers: isCertain, makeThen)
-    }
-
-    /// If `handsOver` is false, all of the waiting requests search the cache again.
-    func endSharing(handsOver: Bool) { cache.fetches.end(key, by: self, handsOver: handsOver) }
-
-    deinit { endSharing(handsOver: true) }
-
-    package func makeTransfer(
-        for request: PreparedRequest, client: any TransportClient, over network: CacheNetwork
-    ) throws(RequestError) -> any TransferTask {
-        // The time and the fields may have changed. For example, a resumed download has a range.
-        let question = question(of: request)
-        return try CacheTransfer(self, question, decide(question), request, client, network)
-    }
-
-    private func question(of request: PreparedRequest) -> CacheQuestion {
-        var query = query
-        query.request = request
-        return CacheQuestion(query, sharing: question.sharing, question.digest)
-    }
-
-    private func decide(_ question: CacheQuestion) -> CacheDecision {
-        let isSame =
-            question.now == self.question.now && question.method == self.question.method
-            && question.hasBody == self.question.hasBody && question.headerFields == self.question.headerFields
-        let decision = isSame ? decision : CacheDecision.decide(question, entries.map(\.head))
-        guard case .complete(let index) = decision else { return decision }
-        return beginning?.count == Int(entries[index].head.bodyBytes) ? decision : .forward(.partial)
+    package func answers(at date: Date) -> Bool {
+        var question = question
+        question.now = date.cacheSeconds
+        return CacheDecision.decide(question, entries.map(\.head)).answers
     }
 }

@@ -3,13 +3,13 @@ import Foundation
 
 extension StoredHead {
     init(
-        _ head: ResponseHead, to request: PreparedRequest, _ question: CacheQuestion, key: String, requestTime: Int64,
+        _ head: ResponseHead, to request: PreparedRequest, _ question: CacheQuestion, requestTime: Int64,
         responseTime: Int64
     ) {
         var fields = CacheRules.storedFields(head.headerFields, sharing: question.sharing)
         if !fields.contains("Date") { fields["Date"] = HTTPDateText.text(responseTime) }
         self.init(
-            key: key, statusCode: head.statusCode, headerFields: fields, requestTime: requestTime,
+            key: question.key, statusCode: head.statusCode, headerFields: fields, requestTime: requestTime,
             responseTime: responseTime,
             vary: VaryKey(VaryKey.names(head.headerFields) ?? [], request.headerFields, question.digest),
             credentials: question.credentials)
@@ -43,11 +43,14 @@ extension StoredHead {
         headerFields["Content-Range"] = contentRange(positions)
     }
 
-    func answer(to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing) -> StoredAnswer {
+    func answer(to request: PreparedRequest, at now: Int64, _ sharing: CacheSharing) -> DerivedValues.Answer {
         derived.answer(to: request.url, at: now, sharing) {
-            var status = CacheStatus()
-            status.timeToLive = freshness(sharing).timeToLive(at: now).map { Int(clamping: $0) }
-            return StoredAnswer(response(.whole, to: request, at: now, sharing).head, status)
+            var (metrics, status) = (TransferMetrics(), CacheStatus())
+            status.timeToLive = timeToLive(at: now, sharing)
+            metrics.cache = status
+            return DerivedValues.Answer(
+                url: request.url, now: now, sharing: sharing,
+                head: response(.whole, to: request, at: now, sharing).head, metrics: CopyOnWrite(metrics))
         }
     }
 

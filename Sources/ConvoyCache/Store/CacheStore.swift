@@ -165,7 +165,7 @@ public struct CacheStatistics: Sendable, Hashable {
     /// The number of bytes that count towards the capacity.
     public internal(set) var storedBytes: Int64 = 0
 
-    mutating func countHit(timeToLive: Int64?, bytes: Int64) {
+    mutating func countHit(timeToLive: Int?, bytes: Int64) {
         savedBytes += bytes
         if timeToLive ?? 0 > 0 { hits += 1 } else { staleHits += 1 }
     }

@@ -21,20 +21,13 @@ struct TransferTests {
         func makeSessionTask() -> URLSessionTask { URLSession.shared.dataTask(with: URL(filePath: "/")) }
     }
 
-    private final class FakeTransport: DirectTransport {
+    private final class FakeTransport: Sendable {
         let tasks = Locked<[FakeTask]>([])
         let clients = Locked<[any TransportClient]>([])
         /// Runs while a task is created.
         let whenMade = Locked<@Sendable () -> Void>({})
-        var pausesInPlace: Bool { true }
 
-        func makeTask(for _: PreparedRequest, client _: any TransportClient) throws(RequestError) -> URLSessionTask {
-            throw RequestError(.invalidRequest, "it makes no tasks")
-        }
-
-        func makeTransfer(
-            for _: PreparedRequest, client: any TransportClient
-        ) throws(RequestError) -> any TransferTask {
+        func makeTask(client: any TransportClient) -> FakeTask {
             let task = FakeTask()
             clients.withLock { $0.append(client) }
             tasks.withLock { $0.append(task) }
@@ -43,7 +36,8 @@ struct TransferTests {
         }
     }
 
-    private final class FakeClient: TransportClient {
+    private final class FakeClient: CacheClient {
+        let transport = FakeTransport()
         let heads = Locked<[ResponseHead]>([])
         let ends = Locked<[RequestError?]>([])
         let status = Locked<CacheStatus?>(nil)
@@ -62,10 +56,20 @@ struct TransferTests {
         func didSend(totalBytes _: Int64) {}
         func didCollect(_ metrics: TransferMetrics) { status.withLock { $0 = metrics.cache } }
         func didFinish(_ error: RequestError?) { ends.withLock { $0.append(error) } }
+
+        var pausesInPlace: Bool { true }
+        func didFindAnswer() {}
+        func keepCookies(of _: ResponseHead) {}
+        func onExecutor(_ work: @escaping @Sendable () -> Void) { work() }
+        func onTaskControl(_ work: @escaping @Sendable () -> Void) { work() }
+        func refresh(_: PreparedRequest, _: CacheOptions, _: @escaping @Sendable () -> Void) {}
+        func makeTransfer(for _: PreparedRequest, client: any TransportClient) -> any TransferTask {
+            transport.makeTask(client: client)
+        }
     }
 
-    private let transport = FakeTransport()
     private let client = FakeClient()
+    private var transport: FakeTransport { client.transport }
     private var cache = HTTPCache.memory(capacity: 1 << 20)
     private let clock = VirtualClock()
 
@@ -77,14 +81,12 @@ struct TransferTests {
         try Request<Data>.get("http://host/a").core.prepared(RequestDefaults())
     }
 
+    /// Without a slot, the response was found before the operation waited for one.
     private func start(hasSlot: Bool = true, afterLookingUp: () -> Void = {}) throws -> any TransferTask {
-        let request = try makeRequest()
-        let query = CacheQuery(request, nil, keepsCoding: false, clock: clock)
-        let exchange = try #require(cache.begin(query))
-        #expect(!exchange.awaitEqual { { _ in } })
+        let query = CacheQuery(try makeRequest(), nil, clock: clock)
+        let found = hasSlot ? nil : cache.look(query) { _ in }
         afterLookingUp()
-        let network = CacheNetwork(Scheduler(transport: .custom(transport)), hasSlot: hasSlot)
-        let transfer = try exchange.makeTransfer(for: request, client: client, over: network)
+        let transfer = cache.makeTransfer(for: query, found, client: client)
         transfer.resume()
         return transfer
     }
@@ -136,7 +138,8 @@ struct TransferTests {
     /// A transport's thread must not wait for a disk, so the cache reads the stored beginning earlier.
     @Test func storedBeginningIsReadBeforeTheTransportResponds() throws {
         try store(Self.part, "0123", of: 10, Self.cut)
-        _ = try start(afterLookingUp: cache.removeAll)
+        _ = try start()
+        cache.removeAll()
         client.isFull.withLock { $0 = true }
         try respond(206, Self.rest)
         let network = try network
@@ -175,10 +178,11 @@ struct TransferTests {
         #expect(transport.tasks.withLock { $0.count } == 3)
     }
 
-    /// Whether an equal request would wait now.
+    /// Starts an equal request; returns whether it waits.
     private func isShared() throws -> Bool {
-        let query = CacheQuery(try makeRequest(), nil, keepsCoding: false, clock: clock)
-        return try #require(cache.begin(query)).awaitEqual { { _ in } }
+        let count = transport.tasks.withLock { $0.count }
+        _ = try start()
+        return transport.tasks.withLock { $0.count } == count
     }
 
     @Test func sharingThatHasEndedDoesNotBeginAgain() throws {
@@ -190,11 +194,29 @@ struct TransferTests {
         #expect(try !isShared())
     }
 
-    @Test func transferThatIsDroppedIsNotShared() throws {
+    @Test func transferThatIsDroppedIsReplaced() throws {
         _ = try start()
         #expect(try isShared())
-        transport.clients.withLock { $0 = [] }
-        #expect(try !isShared())
+        let dropped = transport.clients.withLock { clients in
+            defer { clients = [] }
+            return clients
+        }
+        withExtendedLifetime(dropped) {}
+        #expect(transport.tasks.withLock { $0.count } == 2)
+    }
+
+    /// The first of two waiting requests neither takes over nor stays without a transfer after it was resumed.
+    @Test(arguments: [true, false]) func requestThatStopsWaitingDoesNotTakeOver(_ isCancelled: Bool) throws {
+        let first = try start()
+        let (second, third) = (try start(), try start())
+        #expect(transport.tasks.withLock { $0.count } == 1)
+        if isCancelled { second.cancel() } else { second.suspend() }
+        #expect(client.ends.withLock { $0.map(\.?.code) } == (isCancelled ? [.cancelled] : []))
+        first.suspend()
+        #expect(transport.tasks.withLock { $0.count } == 2)
+        third.suspend()
+        second.resume()
+        #expect(transport.tasks.withLock { $0.count } == (isCancelled ? 2 : 3))
     }
 
     @Test func aRemovedResponseUsesNoNetworkWithoutASlot() throws {

@@ -176,14 +176,18 @@ struct ForgedStoreTests {
         #expect(try directory.index().number("SELECT count(*) FROM entries") == 1)
     }
 
-    @Test func recallReadsNoKeyFile() throws {
+    @Test func anAnswerInMemoryReadsNoKeyFile() throws {
         let cache = HTTPCache(directory: directory.file("cache"), capacity: 1 << 20)
         let request = try Request<Data>.get("http://host/a").core.prepared(RequestDefaults())
-        let query = CacheQuery(request, nil, keepsCoding: false, clock: SystemClock.shared)
+        let query = CacheQuery(request, nil, clock: SystemClock.shared)
         let key = directory.file("cache/convoy-cache.key").path
-        #expect(cache.recall(query) == nil)
+        var isMiss = false
+        #expect(cache.answer(query, isMiss: &isMiss) { _, _, _ in true } == nil)
+        #expect(!isMiss)
         #expect(!FileManager.default.fileExists(atPath: key))
-        _ = cache.begin(query)
+        let isFound = DispatchSemaphore(value: 0)
+        #expect(cache.look(query) { _ in isFound.signal() } == nil)
+        #expect(isFound.wait(timeout: .now() + 30) == .success)
         #expect(FileManager.default.fileExists(atPath: key))
     }
 }

@@ -92,8 +92,8 @@ import Testing
         let moment = CompactInstant(Self.now)
         let launch = OperationRecord.Launch(
             number: 1, request: prepared, plan: TypedRequestPlan(request), moment: moment)
-        let attempt = Attempt(
-            launch, of: operation, request: prepared, started: moment, isAnswered: row.isAnswered)
+        let attempt = Attempt(launch, of: operation, request: prepared, started: moment)
+        if row.isAnswered { attempt.didFindAnswer() }
         let head = row.status.map { ResponseHead(statusCode: $0, headerFields: row.fields, url: prepared.url) }
         var error = row.failure
         if error == nil, let head, head.statusCode >= 300 {

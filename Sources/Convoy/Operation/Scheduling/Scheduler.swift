@@ -445,146 +445,68 @@ extension Scheduler {
 }
 
 extension Scheduler {
-    /// If the operation waits for a slot, it looks in the cache again when it has one.
-    private func consult(_ engine: any CacheEngine, _ operation: AnyRequestOperation) {
-        guard let query = nextQuery(operation),
-            engine.recall(query).map({ $0.answers || !$0.isCertain }) != false
-        else {
-            return queue(operation, answeredBy: nil)
-        }
-        engine.look(query) { exchange in
-            let answer = exchange?.answers == true ? exchange : nil
-            // A lookup in memory that found nothing continues on this thread.
-            if !engine.mayBlock, answer == nil { return self.queue(operation, answeredBy: nil) }
-            // The rest runs on the serial executor, because nested calls for many stored responses would overflow the
-            // stack.
-            operation.onExecutor {
-                if let answer, answer.wantsRefresh { self.refresh(query, answer, for: operation) }
-                self.queue(operation, answeredBy: answer)
-            }
-        }
-    }
-
-    private func queue(_ operation: AnyRequestOperation, answeredBy answer: (any CacheExchange)?) {
-        let old = operation.withLock { record -> (any CacheExchange)? in
-            let isKept = answer != nil && record.outcome == nil
-            guard isKept || record.followUp != nil else { return nil }
-            let followUp = record.makeFollowUp()
-            defer { followUp.cacheExchange = isKept ? answer : nil }
-            return followUp.cacheExchange
-        }
-        // It is released outside the lock.
-        withExtendedLifetime(old) {}
-        queue(operation, hasAnswer: answer != nil)
-    }
-
-    func lookUp(
-        _ request: PreparedRequest, for operation: AnyRequestOperation,
-        _ then: @escaping @Sendable ((any CacheExchange)?) -> Void
-    ) {
-        guard let engine = cache, let core = operation.withLock({ $0.requestPlan?.core }) else {
-            return then(nil)
-        }
-        let query = query(request, core)
-        @Sendable func lookAgain() { engine.look(query) { self.goOn($0, query, for: operation, then) } }
-        @Sendable func shares(_ exchange: (any CacheExchange)?) -> Bool {
-            self.shares(exchange, orSends: { self.goOn(exchange, query, for: operation, then) }, lookAgain)
-        }
-        if let known = engine.recall(query), !known.answers {
-            if shares(known) { return }
-            if known.isCertain { return then(known) }
-        }
-        engine.look(query) { exchange in
-            if shares(exchange) { return }
-            guard engine.mayBlock || exchange?.answers == true else { return then(exchange) }
-            self.goOn(exchange, query, for: operation, then)
-        }
-    }
-
-    /// Continues an operation after a lookup, on its serial executor.
-    private func goOn(
-        _ exchange: (any CacheExchange)?, _ query: CacheQuery, for operation: AnyRequestOperation,
-        _ then: @escaping @Sendable ((any CacheExchange)?) -> Void
-    ) {
-        operation.onExecutor {
-            if let exchange, exchange.wantsRefresh { self.refresh(query, exchange, for: operation) }
-            then(exchange)
-        }
-    }
-
-    private static let mostWait = Duration.seconds(5)
-
-    // False if the request does not wait. It keeps its slot meanwhile. The wait ends when the response is stored or
-    // cannot be shared, or after ``mostWait``. It also ends when the equal request fails, is cancelled or is suspended,
-    // and this request takes its place.
-    private func shares(
-        _ exchange: (any CacheExchange)?, orSends send: @escaping @Sendable () -> Void,
-        _ lookAgain: @escaping @Sendable () -> Void
-    ) -> Bool {
-        guard let exchange, !exchange.answers else { return false }
-        var timer: ClockTimer?
-        let isShared = exchange.awaitEqual {
-            let takesOver = Locked(false)
-            // A `ClockTimer` runs its action once, whichever end of the wait comes first.
-            let end = ClockTimer { if takesOver.withLock({ $0 }) { send() } else { lookAgain() } }
-            timer = end
-            return { isNext in
-                takesOver.withLock { $0 = isNext }
-                end.fire()
-            }
-        }
-        guard isShared, let timer else { return false }
-        _ = clock.wake(at: clock.now + Self.mostWait) { timer.fire() }
-        return true
-    }
-
-    /// The next attempt as a cache query; nil if the cache must not be used or interceptors have yet to adapt the
-    /// request.
-    private func nextQuery(_ operation: AnyRequestOperation) -> CacheQuery? {
+    // Looks for a stored response that needs no slot, unless interceptors have yet to adapt the request. If there is
+    // none, the attempt looks again when it has a slot.
+    private func consult(_ cache: any CacheEngine, _ operation: AnyRequestOperation) {
         let asksInterceptors = operation.asksInterceptors
-        let given = operation.withLock { state -> (PreparedRequest, RequestCore)? in
-            guard let core = state.requestPlan?.core, state.outcome == nil,
-                state.followUp?.history.lostStoredAnswer != true,
-                let request = state.followUp?.adapted ?? (asksInterceptors ? nil : state.nextRequest)
+        let given = operation.withLock { record -> (PreparedRequest, AnswerRules)? in
+            record.followUp?.cacheExchange = nil
+            guard let core = record.requestPlan?.core, record.outcome == nil,
+                record.followUp?.history.lostStoredAnswer != true,
+                let request = record.followUp?.adapted ?? (asksInterceptors ? nil : record.nextRequest)
             else { return nil }
-            return (request, core)
+            return (request, core.answerRules)
         }
-        guard let (asked, core) = given else { return nil }
+        guard let (asked, rules) = given else { return queue(operation) }
         var request = asked
         cookies?.add(to: &request)
-        return query(request, core)
+        let looks = cache.find(CacheQuery(request, rules, clock: clock)) { found in
+            // Nested calls for many stored responses would overflow the stack.
+            operation.onExecutor {
+                if let found { operation.withLock { if $0.outcome == nil { $0.makeFollowUp().cacheExchange = found } } }
+                self.queue(operation, hasAnswer: found != nil)
+            }
+        }
+        if !looks { queue(operation) }
     }
 
-    private func query(_ request: PreparedRequest, _ core: RequestCore) -> CacheQuery {
-        let keepsCoding = core.destination.isFile && request.keepsCoding || request.asksForIdentity
-        return CacheQuery(request, core.policyBox?.policies.cache, keepsCoding: keepsCoding, clock: clock)
-    }
-
-    /// Validates a stale response in the background, while an operation uses it (RFC 5861, section 3).
-    private func refresh(_ query: CacheQuery, _ exchange: any CacheExchange, for operation: AnyRequestOperation) {
-        let given = operation.withLock { ($0.requestPlan?.core, $0.followUp?.history.hasLeftOrigin == true) }
-        guard var core = given.0 else { return exchange.refreshEnded() }
-        let request = exchange.refreshRequest
-        (core.url, core.headerFields) = (request.url, request.headerFields)
-        (core.query, core.tags, core.name, core.priority) = ([], [], nil, .low)
-        (core.destination, core.decodesAtOnce) = (.nowhere, true)
-        var policies = core.policies
-        var options = query.options
-        (options.policy, options.maxAge, options.maxStaleness, options.isRefresh) = (.revalidate, nil, nil, true)
-        (policies.cache, policies.isCoalesced, policies.exclusion) = (options, false, nil)
-        (policies.deadline, policies.inheritedDeadline) = (nil, nil)
-        (policies.acceptableStatusCodes, policies.acceptableContentTypes) = (.any, nil)
-        (policies.decodesRefusal, policies.sharedRateLimit) = (nil, nil)
-        if given.1 { policies.hasLeftOrigin = true }
-        core.policies = policies
-        let made = RequestOperation(Request<Data>(core: core) { body, _ in body.data }, of: self, isInternal: true)
-        begin(made)
-        made.whenFinished(
-            FinishHandler(place: .executor) { [unowned made] _ in
-                self.end(made)
-                exchange.refreshEnded()
-            })
-        enqueue(made, as: .shared)
+    // Nil if the request needs an operation. Only a plain GET gets a response here, if its manager has no monitors or
+    // interceptors and its own queue without a limit, and not during a suspension, a barrier or a cancellation of many
+    // operations, or after a shutdown. The output is the stored body, so that no user code runs. `prepared` is set if
+    // the cache certainly has no response.
+    func storedResponse<Output>(to request: Request<Output>, _ prepared: inout PreparedRequest?) -> Response<Output>? {
+        let started = CompactInstant(clock.now)
+        let core = request.sharedCore
+        guard let cache, core.value.policyBox == nil, core.value.decodesAtOnce, core.value.method == .get,
+            core.value.body == nil, case .memory = core.value.destination,
+            monitors.isEmpty, interceptors.isEmpty, let ownQueue, ownQueue.lastBarrier == nil,
+            schedule.withLock({ !$0.isHoldingBack && !$0.isShutDown && !$0.isQueueLimited }),
+            let given = try? core.value.prepared(defaults)
+        else { return nil }
+        // The operation adds cookies itself, so `prepared` must not have them.
+        var sent = given
+        cookies?.add(to: &sent)
+        let rules = core.value.answerRules
+        var isMiss = false
+        let response = cache.answer(CacheQuery(sent, rules, clock: clock), isMiss: &isMiss) {
+            [sent] head, metrics, body -> Response<Output>? in
+            // If there is no value here, the operation delivers the stored response.
+            guard rules.refusal(of: head, defaults) == nil, body.count <= rules.memoryLimit(defaults),
+                let value = try? request.decode(ReceivedBody(storedData: body, decoder: defaults.decoder), head)
+            else { return nil }
+            var (timings, transfer) = (Timings(), TransferProgress())
+            (timings.queuedMoment, timings.startedMoment, timings.attemptStartedMoment) = (started, started, started)
+            let end = CompactInstant(clock.now)
+            (timings.firstByteMoment, timings.finishedMoment) = (end, end)
+            transfer.download = ByteProgress(completedBytes: Int64(body.count), totalBytes: head.expectedBytes)
+            return Response(
+                value: value,
+                exchange: Exchange(
+                    request: sent, head: head, timings: timings, transfer: transfer, metrics: metrics,
+                    earlierAttempts: []))
+        }
+        if isMiss { prepared = given }
+        return response
     }
 }
 
@@ -597,80 +519,6 @@ extension CookieJar {
 
 /// A background refresh is a producer, because ``Scheduler/cancelAll()`` cancels only listed operations and producers.
 extension AnyRequestOperation: Producer {}
-
-extension Scheduler {
-    func send<Output>(
-        _ request: Request<Output>, asking cache: any CacheEngine
-    ) async throws(RequestError) -> Response<Output> {
-        let isCancelled = Task.isCancelled
-        var prepared: PreparedRequest?
-        if !isCancelled, let response = storedResponse(to: request, from: cache, &prepared) { return response }
-        let operation = RequestOperation(request, of: self, isInternal: true)
-        if let prepared { operation.withLock { $0.prepared = prepared } }
-        if isCancelled { operation.cancel() }
-        return try RequestOperation.response(in: await operation.outcome(isEnqueued: false))
-    }
-
-    // Nil if the request needs an operation. Only a plain GET gets a response here, if its manager is not suspended and
-    // has no monitors or interceptors. The output is the stored body, so that no user code runs. `prepared` is set if
-    // the cache certainly has no response.
-    private func storedResponse<Output>(
-        to request: Request<Output>, from cache: any CacheEngine, _ prepared: inout PreparedRequest?
-    ) -> Response<Output>? {
-        let started = clock.now
-        let core = request.sharedCore
-        guard core.value.policyBox == nil, core.value.decodesAtOnce, core.value.method == .get,
-            core.value.body == nil, case .memory = core.value.destination,
-            monitors.isEmpty, interceptors.isEmpty, servesAtOnce,
-            var asked = try? core.value.prepared(defaults)
-        else { return nil }
-        // The operation adds cookies itself, so `prepared` must not have them.
-        let given = asked
-        cookies?.add(to: &asked)
-        let query = CacheQuery(asked, nil, keepsCoding: asked.asksForIdentity, clock: clock)
-        switch cache.answer(query) {
-        case .unknown: return nil
-        case .none:
-            prepared = given
-            return nil
-        case .stored(let answer, let body):
-            let response = response(to: request, asked, answer, body, started: started)
-            // If this method returns no response, the operation delivers the stored response and counts the hit.
-            if response != nil { cache.countHit(answer, bytes: Int64(body.count)) }
-            return response
-        }
-    }
-
-    // False during a suspension, a barrier or a cancellation of many operations, and after a shutdown. Also false with
-    // a limit of the manager's own queue, and with a caller's queue.
-    private var servesAtOnce: Bool {
-        guard let ownQueue, ownQueue.lastBarrier == nil else { return false }
-        return schedule.withLock { !$0.isHoldingBack && !$0.isShutDown && !$0.isQueueLimited }
-    }
-
-    private func response<Output>(
-        to request: Request<Output>, _ sent: PreparedRequest, _ answer: StoredAnswer, _ body: Data,
-        started: ContinuousClock.Instant
-    ) -> Response<Output>? {
-        let rules = request.sharedCore.value.answerRules
-        guard rules.refusal(of: answer.head, defaults) == nil,
-            body.count <= rules.memoryLimit(defaults),
-            let value = try? answer.decode(body, for: request, defaults.decoder)
-        else { return nil }
-        var (timings, transfer) = (Timings(), TransferProgress())
-        let moment = CompactInstant(started)
-        (timings.queuedMoment, timings.startedMoment, timings.attemptStartedMoment) = (moment, moment, moment)
-        let end = CompactInstant(clock.now)
-        (timings.firstByteMoment, timings.finishedMoment) = (end, end)
-        transfer.download = ByteProgress(
-            completedBytes: Int64(body.count), totalBytes: answer.head.expectedBytes)
-        return Response(
-            value: value,
-            exchange: Exchange(
-                request: sent, head: answer.head, timings: timings, transfer: transfer, metrics: answer.metrics,
-                earlierAttempts: []))
-    }
-}
 
 /// Cancelling only the existing operations would not stop a producer.
 protocol Producer: AnyObject, Sendable {
