@@ -187,58 +187,51 @@ struct ExecutorWork {
     }
 }
 
-/// One object for each thread, made at its first use and released when the thread ends.
-struct ThreadObject<Value: AnyObject>: Sendable {
-    private let key: pthread_key_t?
-
-    init() {
-        var key = pthread_key_t()
-        let result = pthread_key_create(&key) { object in
-            // The parameter is an optional on Linux only.
-            let object: UnsafeMutableRawPointer? = object
-            if let object { Unmanaged<AnyObject>.fromOpaque(object).release() }
-        }
-        self.key = result == 0 ? key : nil
-    }
-
-    func value(_ make: () -> Value) -> Value? {
-        guard let key else { return nil }
-        if let known = pthread_getspecific(key) { return Unmanaged<Value>.fromOpaque(known).takeUnretainedValue() }
-        let made = make()
-        let reference = Unmanaged.passRetained(made)
-        if pthread_setspecific(key, reference.toOpaque()) == 0 { return made }
-        reference.release()
-        return nil
-    }
-}
-
+/// A variable that each thread has for itself, nil at first and released when the thread ends.
+///
 /// Reading a pthread key takes a few nanoseconds, reading the thread dictionary about a hundred.
-struct ThreadSlot<Value: AnyObject>: Sendable {
-    /// Nil if the process has no key left; the references are then in the threads' dictionaries.
+struct ThreadSlot<Value>: Sendable {
+    private final class Box {
+        var value: Value?
+    }
+
+    /// Nil if the process has no key left; the boxes are then in the threads' dictionaries.
     private let key: pthread_key_t?
     private let name = "convoy.\(UUID().uuidString)"
 
     init(hasKey: Bool = true) {
         var key = pthread_key_t()
-        self.key = hasKey && pthread_key_create(&key, nil) == 0 ? key : nil
+        guard hasKey else { return self.key = nil }
+        let result = pthread_key_create(&key) { box in
+            // The parameter is an optional on Linux only.
+            let box: UnsafeMutableRawPointer? = box
+            if let box { Unmanaged<AnyObject>.fromOpaque(box).release() }
+        }
+        self.key = result == 0 ? key : nil
+    }
+
+    private var box: Box {
+        let known = key.map { pthread_getspecific($0).map { Unmanaged<Box>.fromOpaque($0).takeUnretainedValue() } }
+        if let box = known ?? Thread.current.threadDictionary[name] as? Box { return box }
+        let box = Box()
+        if let key {
+            pthread_setspecific(key, Unmanaged.passRetained(box).toOpaque())
+        } else {
+            Thread.current.threadDictionary[name] = box
+        }
+        return box
     }
 
     var value: Value? {
-        guard let key else { return Thread.current.threadDictionary[name] as? Value }
-        return pthread_getspecific(key).map { Unmanaged<Value>.fromOpaque($0).takeUnretainedValue() }
+        get { box.value }
+        nonmutating set { box.value = newValue }
     }
 
     func with<Result>(_ value: Value, _ body: () -> Result) -> Result {
-        guard let key else {
-            let values = Thread.current.threadDictionary
-            let outer = values[name]
-            values[name] = value
-            defer { values[name] = outer }
-            return body()
-        }
-        let outer = pthread_getspecific(key)
-        pthread_setspecific(key, Unmanaged.passUnretained(value).toOpaque())
-        defer { pthread_setspecific(key, outer) }
+        let box = box
+        let outer = box.value
+        box.value = value
+        defer { box.value = outer }
         return body()
     }
 }

@@ -107,6 +107,8 @@ import Foundation
 }
 
 extension URL {
+    private static let lastOrigin = ThreadSlot<String>()
+
     // Many requests to one host may be queued, and each stores its origin. So each thread remembers the last origin
     // that it read.
     var sharedOrigin: String? {
@@ -115,21 +117,14 @@ extension URL {
             guard let (end, hasPort) = Self.usualAuthority(bytes) else { return nil }
             // The fifth byte distinguishes http from https.
             let port = hasPort ? "" : bytes[4] == UInt8(ascii: ":") ? ":80" : ":443"
-            let last = LastOrigin.ofThread.value { LastOrigin() }
-            if let last, last.text.utf8.count == end + port.utf8.count, last.text.utf8.starts(with: bytes[..<end]),
-                last.text.utf8.dropFirst(end).elementsEqual(port.utf8)
+            if let last = Self.lastOrigin.value, last.utf8.count == end + port.utf8.count,
+                last.utf8.starts(with: bytes[..<end]), last.utf8.dropFirst(end).elementsEqual(port.utf8)
             {
-                return last.text
+                return last
             }
             let origin = String(decoding: bytes[..<end], as: UTF8.self) + port
-            last?.text = origin
+            Self.lastOrigin.value = origin
             return origin
         }
     }
-}
-
-private final class LastOrigin {
-    static let ofThread = ThreadObject<LastOrigin>()
-
-    var text = ""
 }
