@@ -93,9 +93,9 @@ public struct ParameterEncoding: Sendable, Hashable {
     ///   encoded twice in incompatible ways, or an error of a type or a custom option.
     /// - Complexity: O(*n* log *n*) for *n* values.
     public func encode(_ parameters: some Encodable) throws(EncodingError) -> String {
-        let root = ParameterNode()
+        let root = ParameterNode(self)
         do {
-            try ParameterEncoder(encoding: self, node: root, codingPath: []).encode(parameters)
+            try root.encode(parameters)
             return try ParameterText(encoding: self).text(of: root) ?? ""
         } catch {
             throw .failure(error, at: [])
