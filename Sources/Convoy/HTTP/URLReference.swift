@@ -171,7 +171,7 @@ extension URL {
 
     /// Scheme, host and port of this absolute URL in canonical spelling, or why no request can go to the URL.
     package var origin: Result<String, Defect> {
-        if let usualOrigin { return .success(usualOrigin) }
+        if let sharedOrigin { return .success(sharedOrigin) }
         func failure(_ words: String) -> Result<String, Defect> { .failure(Defect(url: redactedString, words: words)) }
         guard let scheme = scheme?.lowercased(), scheme == "http" || scheme == "https" else {
             return failure("is neither http nor https")
@@ -191,14 +191,24 @@ extension URL {
         return .success("\(scheme)://\(name.text):\(port)")
     }
 
-    /// Of a name in lower case or an IPv4 address, no user name; for other spellings, Foundation costs ten times.
-    var usualOrigin: String? {
+    private static let lastOrigin = ThreadSlot<String>()
+
+    // Of a name in lower case or an IPv4 address, no user name; for other spellings, Foundation costs ten times. Many
+    // requests to one host may be queued, and each stores its origin. So each thread remembers the last one it read.
+    var sharedOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in
             guard let (end, hasPort) = Self.usualAuthority(bytes) else { return nil }
-            let origin = String(decoding: bytes[..<end], as: UTF8.self)
             // The fifth byte distinguishes http from https.
-            return hasPort ? origin : origin + (bytes[4] == UInt8(ascii: ":") ? ":80" : ":443")
+            let port = hasPort ? "" : bytes[4] == UInt8(ascii: ":") ? ":80" : ":443"
+            if let last = Self.lastOrigin.value, last.utf8.count == end + port.utf8.count,
+                last.utf8.starts(with: bytes[..<end]), last.utf8.dropFirst(end).elementsEqual(port.utf8)
+            {
+                return last
+            }
+            let origin = String(decoding: bytes[..<end], as: UTF8.self) + port
+            Self.lastOrigin.value = origin
+            return origin
         }
     }
 
