@@ -5,7 +5,7 @@ enum BodyReading: Sendable {
     /// Bytes from memory, a file or a stream. Reading may block the thread.
     case blocking(any BlockingReader)
     /// Chunks of an async sequence. The reader passes each chunk to a callback when it arrives.
-    case waiting(any WaitingReader)
+    case waiting(SequenceReader)
 }
 
 /// A reader of bytes in order, which may wait for a disk.
@@ -23,14 +23,6 @@ protocol BlockingReader: AnyObject, Sendable {
 extension BlockingReader {
     var readsWithoutWaiting: Bool { false }
     func readWithoutWaiting(into _: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>? { nil }
-}
-
-/// Chunks arrive in order, at any time; releasing the reader stops the reading.
-protocol WaitingReader: AnyObject, Sendable {
-    // One call at a time. `take` receives one chunk after the other, never empty, then nil at the end, on any thread,
-    // while it returns true. It must return false at the end; then `read` may be called again. If the reader is
-    // released, `take` may receive no further chunk.
-    func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool)
 }
 
 extension RequestBody {
@@ -52,14 +44,12 @@ final class DataReader: BlockingReader, @unchecked Sendable {
 
     init(_ data: Data) { self.data = data }
 
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError> { .success(copy(into: buffer)) }
-
-    func copy(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError> {
         let count = min(buffer.count, data.count - offset)
         let start = data.startIndex + offset
         data.copyBytes(to: buffer, from: start..<(start + count))
         offset += count
-        return count
+        return .success(count)
     }
 }
 
