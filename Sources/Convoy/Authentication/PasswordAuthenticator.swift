@@ -69,7 +69,7 @@ public final class PasswordAuthenticator: RequestInterceptor, CustomStringConver
         guard let origin = meantOrigin(request, attempt), !request.headerFields.contains("Authorization") else {
             return request
         }
-        let target = RequestTarget(of: request.url)
+        let target = request.url.target
         let isAnswer = attempt.refusals > 0
         let answer =
             schemes.contains(.preemptiveBasic)
@@ -89,7 +89,7 @@ public final class PasswordAuthenticator: RequestInterceptor, CustomStringConver
     /// Requests another attempt after a 401 whose challenge can be answered.
     public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
         guard let head = end.response, let origin = meantOrigin(end.request, attempt) else { return .proceed }
-        let path = RequestTarget(of: end.request.url).path
+        let path = end.request.url.target.path
         let field = end.request.headerFields["Authorization"]
         let sent = ProtectionSpaces.Sent(field)
         guard head.statusCode == 401 else {
@@ -185,6 +185,13 @@ extension ProtectionSpaces.Sent {
 }
 
 extension URL {
+    /// The path and the text of the request target; `URLComponents` would change the spelling of escapes.
+    var target: (path: String, text: String) {
+        let reference = URLReference(absoluteString)
+        let path = reference.path.isEmpty ? "/" : reference.path
+        return (path, path + (reference.query.map { "?" + $0 } ?? ""))
+    }
+
     static func origins(of urls: [URL]) throws(RequestError) -> Set<String> {
         var origins: Set<String> = []
         for url in urls {
@@ -356,17 +363,5 @@ struct ProtectionSpaces {
         spaces[key] = space
         guard spaces.count > Self.maxCount else { return }
         if let oldest = spaces.min(by: { $0.value.lastChallenge < $1.value.lastChallenge }) { spaces[oldest.key] = nil }
-    }
-}
-
-struct RequestTarget {
-    let text: String
-    let path: String
-
-    init(of url: URL) {
-        // `URLComponents` would change the spelling of escapes.
-        let reference = URLReference(url.absoluteString)
-        path = reference.path.isEmpty ? "/" : reference.path
-        text = path + (reference.query.map { "?" + $0 } ?? "")
     }
 }

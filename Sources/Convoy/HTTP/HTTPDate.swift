@@ -15,7 +15,7 @@ package struct HTTPDate: Hashable {
         guard text.utf8.count <= 40, let parts = Self.forms.lazy.compactMap({ Self.parts(of: text, in: $0) }).first,
             let month = parts["M"], let day = parts["d"] ?? parts["p"], let hour = parts["h"], let minute = parts["m"],
             let second = parts["s"], let year = parts["Y"] ?? parts["y"].map({ Self.year($0, now: now) }),
-            let days = CivilDate.daysSince1970(year, month + 1, day), hour < 24, minute < 60,
+            let days = Self.daysSince1970(year, month + 1, day), hour < 24, minute < 60,
             // A leap second is read as the first second of the next minute, as by clocks that do not count leap
             // seconds. Leap seconds occur only at midnight.
             second < 60 || (hour, minute, second) == (23, 59, 60)
@@ -60,6 +60,15 @@ package struct HTTPDate: Hashable {
         let year = current - current % 100 + digits
         return year > current + 50 ? year - 100 : year <= current - 50 ? year + 100 : year
     }
+
+    /// Nil for a day that does not exist in the Gregorian calendar, which also covers days before its introduction.
+    static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int? {
+        var date = tm()
+        (date.tm_year, date.tm_mon, date.tm_mday) = (Int32(year) - 1900, Int32(month) - 1, Int32(day))
+        let seconds = timegm(&date)
+        // `timegm` takes the 31st of a short month for the 1st of the next one.
+        return date.tm_mday == Int32(day) && date.tm_mon == Int32(month) - 1 ? seconds / 86_400 : nil
+    }
 }
 
 extension FieldScanner {
@@ -75,16 +84,5 @@ extension FieldScanner {
         let index = names.firstIndex { rest.starts(with: $0.utf8) { $0.lowercasedASCII == $1.lowercasedASCII } }
         if let index { position += names[index].utf8.count }
         return index
-    }
-}
-
-enum CivilDate {
-    /// Nil for a day that does not exist in the Gregorian calendar, which also covers days before its introduction.
-    static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int? {
-        var date = tm()
-        (date.tm_year, date.tm_mon, date.tm_mday) = (Int32(year) - 1900, Int32(month) - 1, Int32(day))
-        let seconds = timegm(&date)
-        // `timegm` takes the 31st of a short month for the 1st of the next one.
-        return date.tm_mday == Int32(day) && date.tm_mon == Int32(month) - 1 ? seconds / 86_400 : nil
     }
 }

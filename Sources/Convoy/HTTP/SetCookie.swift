@@ -110,7 +110,7 @@ enum CookieDate {
         guard let time, let day, let month, var year, time >= 0 else { return nil }
         if (70...99).contains(year) { year += 1900 }
         if (0...69).contains(year) { year += 2000 }
-        guard year >= 1601, let days = CivilDate.daysSince1970(year, month, day) else { return nil }
+        guard year >= 1601, let days = HTTPDate.daysSince1970(year, month, day) else { return nil }
         return Date(timeIntervalSince1970: Double(days) * 86_400 + Double(time))
     }
 

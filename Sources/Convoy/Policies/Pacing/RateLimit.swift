@@ -5,15 +5,10 @@ import Synchronization
 // the rate. A transfer that has received too much pauses until its charges are paid, in order of arrival, so that
 // waiting transfers get equal shares. The callbacks of waiting transfers run without a lock.
 final class RateLimit: Sendable {
-    private struct Waiting {
-        /// Of the waiter's last charge, as ``TokenBucket/charge(_:now:)`` returned it.
-        let position: Int64
-        let wake: @Sendable () -> Void
-    }
-
     private struct State {
         var bucket: TokenBucket?
-        var waiting: [ObjectIdentifier: Waiting] = [:]
+        /// With the position of the waiter's last charge, as ``TokenBucket/charge(_:now:)`` returned it.
+        var waiting: [ObjectIdentifier: (position: Int64, wake: @Sendable () -> Void)] = [:]
     }
 
     private let clock: any RequestClock
@@ -68,7 +63,7 @@ final class RateLimit: Sendable {
             guard let position = state.bucket?.charge(count, now: now),
                 let moment = state.bucket?.moment(of: position), moment > now
             else { return true }
-            state.waiting[payer] = Waiting(position: position, wake: wake())
+            state.waiting[payer] = (position, wake())
             return false
         }
         if !isPaid { settle(now) }

@@ -119,7 +119,7 @@ extension HeaderFields {
 
 private enum ProposedName {
     static func read(_ text: String) -> String? {
-        let parameters = ParameterParser(text.bytesSent).values
+        let parameters = text.bytesSent.parameters
         if let name = parameters["filename*"].flatMap(decoded), !name.isEmpty { return name }
         guard let name = parameters["filename"], !name.isEmpty else { return nil }
         return String(decoding: name, as: UTF8.self)
