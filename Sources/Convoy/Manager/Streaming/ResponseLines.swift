@@ -46,30 +46,23 @@ public struct ResponseLines: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var chunks: ResponseChunks.AsyncIterator
         fileprivate var parser: LineParser
-        fileprivate var end: Result<Void, RequestError>?
+        fileprivate var isAtEnd = false
 
         /// The next line without its end; nil after the last.
         ///
         /// - Throws: the operation's error after the complete lines, `.cancelled` and `.deadlineExceeded` at once; once more
         ///   in later calls.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError) -> String? {
-            if let end {
-                try end.get()
-                return nil
-            }
-            do throws(RequestError) {
-                while true {
-                    let line = try chunks.operation.ending { () throws(RequestError) in try parser.next() }
-                    if let line { return line }
-                    guard let chunk = try await chunks.next(isolation: actor) else { break }
-                    parser.append(chunk)
+            while !isAtEnd {
+                let line = try chunks.operation.ending { () throws(RequestError) in try parser.next() }
+                if let line { return line }
+                guard let chunk = try await chunks.next(isolation: actor) else {
+                    isAtEnd = true
+                    return parser.finish()
                 }
-            } catch {
-                end = .failure(error)
-                throw error
+                parser.append(chunk)
             }
-            end = .success(())
-            return parser.finish()
+            return nil
         }
     }
 }
@@ -113,7 +106,7 @@ struct LineParser {
     }
 
     // Nil when the parser needs more bytes. A byte order mark at the beginning is removed, and invalid UTF-8 becomes
-    // U+FFFD. Not to be called again after `.bodyTooLarge`, for a line longer than allowed.
+    // U+FFFD. Throws `.bodyTooLarge`, again at each later call, for a line longer than allowed.
     mutating func next() throws(RequestError) -> String? {
         let (lineFeed, carriageReturn) = (UInt8(ascii: "\n"), UInt8(ascii: "\r"))
         var isTooLong = false
