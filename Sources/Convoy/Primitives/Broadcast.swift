@@ -76,7 +76,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
 
     private func tell(_ element: Element?, _ number: Int?, isEnd: Bool) {
         let now = clock?.now
-        let effects = state.withLock { state -> [(Int, Effect)] in
+        var effects = state.withLock { state -> [(id: Int, effect: Effect)] in
             guard !state.hasEnded, number ?? .max > state.lastNumber else { return [] }
             state.lastNumber = number ?? state.lastNumber
             state.last = element ?? state.last
@@ -88,6 +88,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
                 return (id, state.readers.values[index].give(now))
             }
         }
+        if effects.count > 1 { effects.sort { $0.id < $1.id } }
         for (id, effect) in effects { perform(effect, for: id) }
     }
 
