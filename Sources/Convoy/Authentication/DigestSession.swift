@@ -47,8 +47,7 @@ struct DigestSession: Sendable, CustomStringConvertible, CustomReflectable {
         // H(A2) of RFC 7616, section 3.4.3.
         let subject = try challenge.hash("\(method.rawValue):\(target)")
         let number = String(format: "%08x", count)
-        // The formula is that of RFC 7616, section 3.4.1, or without a quality of protection that of RFC 2069, section
-        // 2.1.2.
+        // RFC 7616, section 3.4.1, or without a quality of protection RFC 2069, section 2.1.2.
         let response = try challenge.hash(
             challenge.hasQuality
                 ? "\(key):\(nonce):\(number):\(clientNonce):auth:\(subject)" : "\(key):\(nonce):\(subject)")

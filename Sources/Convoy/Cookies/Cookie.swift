@@ -80,16 +80,14 @@ public struct Cookie: Sendable, Hashable, Codable, CustomStringConvertible, Cust
         return String(decoding: start, as: UTF8.self).equalsIgnoringCase(prefix)
     }
 
-    // RFC 6265bis, section 5.7, steps 20 to 22. The caller checks that a `__Host-` cookie came with a Path attribute,
-    // which the cookie does not record.
+    // RFC 6265bis, section 5.7, steps 20 to 22, without the Path attribute of a `__Host-` cookie: the caller checks it.
     var keepsPromiseOfPrefix: Bool {
         if hasHostPrefix { return !name.isEmpty && isSecure && isHostOnly && path == "/" }
         return !hasPrefix("__Secure-") || !name.isEmpty && isSecure
     }
 
-    // Without changing the other cookies of the field. RFC 6265bis (section 5.7, step 3) forbids control characters
-    // except the tab. `;` and `=` can only come from a program or a file, because they end the value and the name in a
-    // `Set-Cookie` field.
+    // Without changing the other cookies of the field. RFC 6265bis (section 5.7, step 3) forbids control characters but
+    // the tab. Only a program or a file can have `;` and `=` here: they end value and name in a `Set-Cookie` field.
     var isSendable: Bool {
         let forbidden = { (byte: UInt8) in (byte < 0x20 && byte != 0x09) || byte == 0x7F || byte == UInt8(ascii: ";") }
         return !(name.isEmpty && value.isEmpty) && !value.utf8.contains(where: forbidden)

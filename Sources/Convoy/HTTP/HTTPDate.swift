@@ -51,8 +51,7 @@ package struct HTTPDate: Hashable {
         return scanner.peek == nil ? parts : nil
     }
 
-    // RFC 9110, section 5.6.7: a year more than 50 years in the future means the past. Likewise, a year 50 or more
-    // years in the past means the future.
+    // RFC 9110, section 5.6.7: a year more than 50 years ahead means the past, one 50 or more years ago the future.
     private static func year(_ digits: Int, now: Date) -> Int {
         // Within a day of New Year, the current year may be computed as its neighbour.
         let years = now.timeIntervalSince1970 / (365.2425 * 86_400)

@@ -68,8 +68,7 @@ package struct SetCookie {
     }
 
     // Splits what URLSession has joined with `", "` if a name and `=` follow, which never happens in a date. A value
-    // that contains `, b=c` is split by mistake, and a cookie without a name after a comma is not found. O(*n*) for *n*
-    // bytes.
+    // with `, b=c` is split by mistake, and a cookie without a name after a comma is not found. O(*n*) for *n* bytes.
     static func apart(_ joined: String) -> [Substring] {
         let bytes = joined.utf8
         var texts: [Substring] = []
@@ -94,8 +93,7 @@ package struct SetCookie {
 enum CookieDate {
     static func parse(_ text: Substring) -> Date? {
         var (time, day, month, year): (Int?, Int?, Int?, Int?)
-        // RFC 6265bis, section 5.1.1, step 2: the first token in the form of a time supplies the time. Day, month and
-        // year are found in the same way.
+        // RFC 6265bis, section 5.1.1, step 2: the first token in its form supplies time, day, month or year.
         for token in text.utf8.split(whereSeparator: isDelimiter) {
             if time == nil, let found = seconds(token) {
                 time = found
@@ -175,8 +173,7 @@ enum CookieDomain {
             && whole.dropLast(end.count).last == UInt8(ascii: ".") && isHostName(host)
     }
 
-    // The domain needs two non-empty labels and must not be a public suffix. Empty labels are rejected because `com.`
-    // is the same top-level domain as `com`.
+    // Two labels, none empty because `com.` is the same top-level domain as `com`, and no public suffix.
     static func mayBeShared(_ domain: String) -> Bool {
         let labels = domain.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return labels.allSatisfy { !$0.isEmpty } && isHostName(domain) && !PublicSuffixes.contains(domain)

@@ -1,8 +1,7 @@
 // URI references and their resolution: RFC 3986, section 5.
 import Foundation
 
-/// Foundation does not remove the dot segments of absolute and network-path references, and its `URLComponents` traps
-/// when a part is set to an invalid value.
+/// Foundation keeps dot segments of absolute and network-path references, and `URLComponents` traps on invalid parts.
 struct URLReference {
     var scheme: String?
     var authority: String?
@@ -101,9 +100,8 @@ struct URLReference {
 }
 
 extension String {
-    // Everything up to the last `@` goes between the scheme with its slashes and the next slash, `?` or `#`, even if
-    // the text is not an authority. Mistyped URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a
-    // password too.
+    // Everything up to the last `@` goes between the scheme with its slashes and the next slash, `?` or `#`, even if it
+    // is no authority: mistyped URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a password too.
     package var withoutUserInfo: String {
         guard utf8.contains(UInt8(ascii: "@")) else { return self }
         var start = startIndex

@@ -143,8 +143,7 @@ final class BatchRun: Producer {
         scheduler.begin(self)
     }
 
-    // Returns whether the batch accepts another request, once the number of unfinished members is below its limit
-    // (``Scheduler/readAhead``).
+    // Whether another request is accepted, once fewer members than ``Scheduler/readAhead`` are unfinished.
     func admit(_ operation: AnyRequestOperation) async -> Bool {
         guard let count = submit(operation)?.count else { return false }
         // A member that finishes at once may stop the batch, which cancels the task that runs this code.
@@ -155,8 +154,7 @@ final class BatchRun: Producer {
         }
     }
 
-    // Above the limit, reading continues at half of it. If it continued after each member, the source and the queue
-    // would wake each other for every request.
+    // Reading continues at half of the limit. Otherwise source and queue would wake each other for every request.
     func limitHasChanged() {
         let window = scheduler.readAhead
         perform(
@@ -532,8 +530,7 @@ struct BatchMeter {
 }
 
 extension ByteProgress {
-    // `counted` is the member's contribution to the sum. A body that starts again counts once it has passed its former
-    // position.
+    // `counted` is what the sum contains of the member. A body that starts again counts from its former position on.
     fileprivate mutating func add(_ member: ByteProgress, countedIn counted: inout ByteProgress) {
         let bytes = max(counted.completedBytes, member.completedBytes)
         // Servers may announce any number, and the sum must not overflow.

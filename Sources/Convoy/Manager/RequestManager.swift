@@ -105,9 +105,8 @@ public final class RequestManager: Sendable {
 
     /// The body bytes that all transfers together may receive per second; nil, or zero or less, means no limit.
     ///
-    /// See ``Configuration/maxBytesPerSecond``. A change takes effect at once, also for transfers paused by the old
-    /// limit. If the transport cannot pause, every request that starts afterwards fails, and running transfers have no
-    /// limit.
+    /// See ``Configuration/maxBytesPerSecond``. A change takes effect at once, also for paused transfers. With a
+    /// transport that cannot pause, every request that starts afterwards fails, and running transfers have no limit.
     ///
     /// - Thread: any.
     /// - Complexity: O(*n* log *n*) for *n* paused transfers.

@@ -147,8 +147,7 @@ extension Date {
 
 #if !canImport(os)
     enum StandardError {
-        // Text that cannot be written is dropped. SIGPIPE is blocked, because writing to a pipe without a reader would
-        // end the process.
+        // Unwritable text is dropped. SIGPIPE is blocked: writing to a pipe without a reader would end the process.
         static func write(_ text: String) {
             var brokenPipe = sigset_t()
             var earlier = sigset_t()

@@ -107,8 +107,7 @@ final class BroadcastSource<Element: Sendable>: Sendable {
 
     func makeReader(every interval: Duration? = nil) -> BroadcastReader<Element> {
         let id = state.withLock { state in
-            // The interval is limited to 1,000,000,000 seconds. With a longer one, a moment plus the interval could
-            // overflow.
+            // The interval is limited to 1,000,000,000 seconds, because a moment plus a longer one could overflow.
             var reader = Reader(interval: interval.map { min($0, .seconds(1_000_000_000)) }, hasEnded: state.hasEnded)
             if state.hasEnded, let last = state.last { reader.waiting.append(last) }
             state.readerCount += 1

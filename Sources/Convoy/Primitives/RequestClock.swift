@@ -154,8 +154,7 @@ final class TimedState<State>: Sendable {
 
     func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result { timed.withLock { body(&$0.state) } }
 
-    // `body` also returns the next moment or nil. Then `wake` is called without the lock, on the clock's queue, unless a
-    // later change returns another moment.
+    // `body` also returns when `wake` is called, on the clock's queue, unless a later change returns another moment.
     func change<Result: Sendable>(
         wake: @escaping @Sendable () -> Void, _ body: (inout State) -> (Result, due: ContinuousClock.Instant?)
     ) -> Result {

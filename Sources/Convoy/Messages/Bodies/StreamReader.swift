@@ -26,8 +26,7 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
             if let defect = length.add(count) { return .failure(defect) }
         }
         isAtEnd = count == 0
-        // This check precedes the return of the last bytes. Otherwise the server would receive a body that looks
-        // complete.
+        // Checked before the last bytes are returned: otherwise the server would receive a body that looks complete.
         guard length.isComplete else { return .success(count) }
         isAtEnd = true
         var surplus: UInt8 = 0
@@ -69,8 +68,7 @@ final class SequenceReader: Sendable {
             do {
                 // After its end, the iterator is not called: its behaviour would be undefined.
                 while !isAtEnd {
-                    // A cancelled task calls `step` too, because only this call notifies the source of an AsyncStream
-                    // that reading has ended.
+                    // A cancelled task calls `step` too: only this call tells the source of an AsyncStream of the end.
                     let chunk = try await step(&iterator, &isAtEnd)
                     guard !chunk.isEmpty else {
                         // A sequence of only empty chunks would not notice the cancellation.
@@ -78,8 +76,7 @@ final class SequenceReader: Sendable {
                         continue
                     }
                     if let defect = length.add(chunk.count) { return .failure(defect) }
-                    // The last chunk waits until the sequence ends. Otherwise the server would receive a body that
-                    // looks complete.
+                    // The last chunk waits until the sequence ends: otherwise the body would look complete.
                     guard length.isComplete else { return .success(chunk) }
                     kept = chunk
                 }

@@ -1,7 +1,7 @@
 // A limit of bytes per second for several transfers.
 import Synchronization
 
-// A token bucket for several transfers. A charge for received bytes is paid when enough time has passed for its bytes at
+// A token bucket for several transfers. A charge for received bytes is paid when enough time has passed for them at
 // the rate. A transfer that has received too much pauses until its charges are paid, in order of arrival, so that
 // waiting transfers get equal shares. The callbacks of waiting transfers run without a lock.
 final class RateLimit: Sendable {
@@ -97,9 +97,8 @@ final class RateLimit: Sendable {
     }
 }
 
-// The count of paid bytes grows with time, at the rate. A charge is paid when the count reaches its position, the sum
-// of all charges up to it. So charges are paid in order, rounding errors do not add up, and a new rate applies to all
-// unpaid charges.
+// The count of paid bytes grows at the rate. A charge is paid when it reaches its position, the sum of the charges up to
+// it. So charges are paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
 struct TokenBucket {
     private(set) var rate: Int64
     private(set) var charged: Int64 = 0

@@ -103,8 +103,7 @@ extension Request {
         return changed { $0.take(stream, contentType) }
     }
 
-    /// Sends the bytes of a sequence in chunks of 16 KiB; otherwise like the function for a sequence of `Data`, which
-    /// is faster and sends each chunk at once.
+    /// Sends the bytes of a sequence in chunks of 16 KiB; a sequence of `Data` is faster and sends each chunk at once.
     public func body<Bytes: AsyncSequence & Sendable>(
         _ bytes: Bytes, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"
