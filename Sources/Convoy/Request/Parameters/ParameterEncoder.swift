@@ -36,9 +36,9 @@ final class ParameterNode: Encoder, SingleValueEncodingContainer {
     let encoding: ParameterEncoding
     let codingPath: [any CodingKey]
     private var depth: Int
-    private(set) var content = Content.nothing
-    /// The first error of a function that cannot throw; `ParameterText` throws it.
-    private(set) var defect: EncodingError?
+    private var content = Content.nothing
+    /// The first error of a function that cannot throw; `text` throws it.
+    private var defect: EncodingError?
 
     init(_ encoding: ParameterEncoding, at codingPath: [any CodingKey] = [], depth: Int = 0) {
         (self.encoding, self.codingPath, self.depth) = (encoding, codingPath, depth)
@@ -131,6 +131,82 @@ final class ParameterNode: Encoder, SingleValueEncodingContainer {
         case .nothing, .absent, .text: break
         }
         return node
+    }
+
+    /// The pairs of one node; nil when the encoding omits the node.
+    ///
+    /// - Parameter key: nil for the parameters as a whole.
+    func text(
+        _ escaper: PercentEscaper, key: String? = nil, at path: [any CodingKey] = []
+    ) throws -> String? {
+        if let defect { throw defect }
+        switch (content, key) {
+        case (.absent, _), (.nothing, nil): return nil
+        case (.object(let members), _) where key == nil || !members.list.isEmpty:
+            return try joined(members, escaper, below: key, at: path)
+        case (_, nil):
+            throw EncodingError.refusal("it has no key: put it into a dictionary, [\"name\": value]", at: path)
+        case (.text(let text), let key?): return try pair(key, text, escaper)
+        case (.array(let elements), let key?) where !elements.isEmpty:
+            let segments = try elements.enumerated().compactMap { index, element in
+                let elementKey = try encoding.arrayEncoding.rule.apply((key, index))
+                return try element.text(escaper, key: elementKey, at: path + [ParameterKey(intValue: index)])
+            }
+            return segments.isEmpty ? nil : segments.joined(separator: "&")
+        case (.nothing, let key?), (.object, let key?), (.array, let key?):
+            switch encoding.emptyEncoding {
+            case .dropKey: return nil
+            case .dropValue: return try pair(key, "", escaper)
+            case .refuse: throw EncodingError.refusal("it is empty", at: path)
+            }
+        }
+    }
+
+    private func joined(
+        _ members: Members, _ escaper: PercentEscaper, below key: String?, at path: [any CodingKey]
+    ) throws -> String? {
+        var segments = try flattened(members, at: path).compactMap { name, node in
+            let memberKey = try key.map { try $0 + encoding.keyPathEncoding.rule.apply(name) } ?? name
+            return try node.text(escaper, key: memberKey, at: path + [ParameterKey(stringValue: name)])
+        }
+        if encoding.alphabetizeKeyValuePairs { segments.sort() }
+        return segments.isEmpty ? nil : segments.joined(separator: "&")
+    }
+
+    /// The values of an object and its superclass, in the order of encoding.
+    private func flattened(
+        _ members: Members, at path: [any CodingKey]
+    ) throws -> [(key: String, node: ParameterNode)] {
+        var keys: Set<String> = []
+        var all: [(key: String, node: ParameterNode)] = []
+        for (key, node) in members.list {
+            if let defect = node.defect { throw defect }
+            var values = [(key: key ?? "super", node: node)]
+            switch (key, node.content) {
+            case (nil, .object(let inherited)): values = try flattened(inherited, at: path)
+            case (nil, .nothing), (nil, .absent): values = []
+            default: break
+            }
+            for value in values {
+                guard keys.insert(value.key).inserted else {
+                    throw EncodingError.refusal(
+                        "a class and its superclass both encode this key",
+                        at: path + [ParameterKey(stringValue: value.key)])
+                }
+                all.append(value)
+            }
+        }
+        return all
+    }
+
+    private func pair(_ key: String, _ text: String, _ escaper: PercentEscaper) throws -> String {
+        let key = try encoding.keyEncoding.rule.apply(key)
+        var pair = ""
+        pair.reserveCapacity(key.utf8.count + text.utf8.count + 1)
+        escaper.escape(key, into: &pair)
+        pair += "="
+        escaper.escape(text, into: &pair)
+        return pair
     }
 }
 
