@@ -66,8 +66,7 @@ public struct Cookie: Sendable, Hashable, Codable, CustomStringConvertible, Cust
 
     func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 
-    // Of two cookies of the same domain (RFC 6265bis, section 5.7, step 23). Compares octets, because `==` of strings
-    // treats a composed and a decomposed `é` as equal.
+    // Of two cookies of the same domain (RFC 6265bis, section 5.7, step 23). Octets are compared, not characters.
     func replaces(_ other: Cookie) -> Bool {
         isHostOnly == other.isHostOnly && name.hasBytes(of: other.name) && path.hasBytes(of: other.path)
     }

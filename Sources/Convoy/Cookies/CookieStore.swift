@@ -1,8 +1,7 @@
 // The storage of cookies: RFC 6265bis, section 5.7.
 import Foundation
 
-// The store never returns an expired cookie. It removes the cookie when a request is sent to its domain, when a cookie
-// of that domain is stored, or when the jar is full.
+// Expired cookies are never returned; they go with a request to the domain, a new cookie of the domain, or a full jar.
 struct CookieStore {
     private struct Entry {
         let cookie: Cookie

@@ -73,8 +73,7 @@ struct FieldScanner {
 }
 
 extension Sequence<UInt8> {
-    // The first value of each parameter of a value such as `text/plain; charset=utf-8`, by its name in lower case; an
-    // unreadable value is an empty array.
+    // Of `text/plain; charset=utf-8` and the like, by names in lower case: the first value, empty if unreadable.
     var parameters: [String: [UInt8]] {
         var (scanner, values) = (FieldScanner(self), [String: [UInt8]]())
         repeat {

@@ -2,8 +2,7 @@
 import Foundation
 
 // The parser is lenient, as RFC 9110 encourages: either case, a day of one digit, GMT as `UTC`, `UT`, `+0000` or
-// `-0000`. Other zones, other orders and missing parts are rejected, because such a text could mean another moment. The
-// day name must be valid but is not compared with the date.
+// `-0000`. Other zones, other orders and missing parts could mean another moment. The name of the day may be wrong.
 package struct HTTPDate: Hashable {
     package let secondsSince1970: Int64
 
@@ -16,8 +15,7 @@ package struct HTTPDate: Hashable {
             let month = parts["M"], let day = parts["d"] ?? parts["p"], let hour = parts["h"], let minute = parts["m"],
             let second = parts["s"], let year = parts["Y"] ?? parts["y"].map({ Self.year($0, now: now) }),
             let days = Self.daysSince1970(year, month + 1, day), hour < 24, minute < 60,
-            // A leap second is read as the first second of the next minute, as by clocks that do not count leap
-            // seconds. Leap seconds occur only at midnight.
+            // A leap second, only at midnight, is read as the first second of the next minute.
             second < 60 || (hour, minute, second) == (23, 59, 60)
         else { return nil }
         secondsSince1970 = ((Int64(days) * 24 + Int64(hour)) * 60 + Int64(minute)) * 60 + Int64(second)

@@ -33,8 +33,7 @@ struct HostName {
     }
 
     private static func inASCII(_ name: String) -> String? {
-        // Foundation checks the labels of a name only if one of them is in another script. A label in another script is
-        // therefore appended, and removed from the result.
+        // Foundation checks labels only if one is in another script, so such a label is appended, and removed again.
         let more = ".\u{FC}"
         guard let url = URL(string: "http://\(name)\(more)/", encodingInvalidCharacters: true) else { return nil }
         return String(url.absoluteString.dropFirst("http://".count).dropLast(".xn--tda/".count))
@@ -61,8 +60,7 @@ struct HostName {
         return last.utf8.allSatisfy(\.isDigit)
     }
 
-    // One to four numbers: decimal, octal after `0` or hexadecimal after `0x`. The last one fills the remaining bytes
-    // of the address. Nil for an invalid address.
+    // One to four numbers: decimal, octal after `0` or hexadecimal after `0x`. The last one fills the remaining bytes.
     private static func addressOfIPv4(_ name: String) -> UInt64? {
         var labels = name.split(separator: ".", omittingEmptySubsequences: false)
         if labels.last == "" { labels.removeLast() }

@@ -125,8 +125,7 @@ enum CookieDate {
         return digits.contains(run.count) ? run.reduce(0) { $0 * 10 + Int($1 - 0x30) } : nil
     }
 
-    // Nil if the token does not have the form of a time such as `08:49:37`, -1 if the time does not exist. With nil for
-    // the latter, the parser would read `25:00:00` as the day 25.
+    // Nil for another form than `08:49:37`, -1 if the time does not exist: with nil, `25:00:00` would be the day 25.
     private static func seconds(_ token: Substring.UTF8View) -> Int? {
         let fields = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
         guard fields.count == 3, fields[0].allSatisfy(\.isDigit), fields[1].allSatisfy(\.isDigit),

@@ -132,8 +132,7 @@ extension String {
         return "/" + kept.joined(separator: "/")
     }
 
-    // If false, the URL must be parsed. Invalid characters are not checked here, because
-    // `URL(string:encodingInvalidCharacters:)` rejects them.
+    // If false, the URL must be parsed. `URL(string:encodingInvalidCharacters:)` rejects invalid characters.
     fileprivate var isSpelledAsSent: Bool {
         var text = self
         return text.withUTF8 { bytes in

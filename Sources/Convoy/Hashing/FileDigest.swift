@@ -60,8 +60,7 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
     /// A SHA-512 digest from its 64 bytes, which are not hashed again; another length results in a ``defect``.
     public static func sha512(_ bytes: Data) -> FileDigest { FileDigest(.sha512, bytes: bytes) }
 
-    // By which bytes are recognised. On a system without SHA-256 it is a hash with a random key of the process, so
-    // nothing that another process has stored is recognised.
+    // By which bytes are recognised; without SHA-256 a hash with a random key, by which only this process does.
     package static func ofBytes(_ bytes: Data) -> FileDigest {
         if let digest = try? HashFunction.sha256.digest(of: bytes) { return FileDigest(.sha256, bytes: digest) }
         let words = (0..<4).map { word in

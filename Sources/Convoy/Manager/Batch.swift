@@ -1,5 +1,4 @@
-// Runs many requests as one. A batch pulls requests from their source while the number of its unfinished requests is
-// below a limit, and stores the results in input order.
+// Runs many requests as one: pulls them while few are unfinished, and stores the results in input order.
 import Foundation
 
 /// A set of requests with one progress, one end and results in input order.
@@ -176,8 +175,7 @@ final class BatchRun: Producer {
         // The batch counts the member as finished in `settled`, which runs after the caller's handler has returned.
         if let handler { operation.whenFinished(FinishHandler(place: operation.place(nil), run: handler)) }
         operation.whenSettled { [unowned operation] in self.settled(operation, $0) }
-        // The member can be cancelled only from here on, after its callbacks were added. The batch would not wait for
-        // the callbacks of a member that finished earlier.
+        // The member can be cancelled only now: the batch would not wait for callbacks that are added later.
         let (isStopped, isWatched, count) = state.withLock { state in
             state.running[ObjectIdentifier(operation)] = .init(operation: operation, isAdded: isAdded, number: number)
             return (state.isStopped, state.isWatched, state.runningCount)
@@ -573,8 +571,7 @@ extension RequestManager {
     ///   - failFast: whether the first failure cancels all other members.
     ///   - keepsResults: whether ``Batch/results`` are stored; otherwise memory does not grow with their number.
     ///   - onResult: called once for each pulled request, with its index, on the member's own serial executor or where
-    ///     the configuration sends callbacks, so several calls may run at once. The batch finishes after the last call.
-    ///     Requests that are added later have their own handlers.
+    ///     the configuration sends callbacks, so several calls may run at once; before the end of the batch.
     public func batch<Output, Requests: Collection & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

@@ -133,8 +133,7 @@ public final class RequestManager: Sendable {
 
     /// Cancels every operation, batch and segmented download, and every event stream that waits to reconnect.
     ///
-    /// Operations that are enqueued later are not affected. A batch pulls no more requests from its source. The
-    /// remaining requests fail with `.cancelled` and are not sent.
+    /// Later operations are not affected. The remaining requests of a batch fail unsent with `.cancelled`.
     ///
     /// - Complexity: O(*n*) for *n* operations.
     public func cancelAll() { scheduler.cancelAll() }

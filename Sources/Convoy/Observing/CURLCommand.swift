@@ -154,8 +154,7 @@ extension String {
     // or end the line, so it is written with an escape, which `printf` decodes. A word cannot contain NUL.
     var shellWord: String {
         guard unicodeScalars.contains(where: \.isUnsafeAtPrompt) else {
-            // Between single quotes only the quote itself is special. The text is split at scalars, because a quote and
-            // a combining mark after it form one character.
+            // Between single quotes only the quote is special. Scalars, because a quote may have a combining mark.
             let pieces = unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map { String($0) }
             return "'" + pieces.joined(separator: #"'\''"#) + "'"
         }

@@ -45,8 +45,7 @@ public struct LogMonitor: EventMonitor {
     private let minimumLevel: Level
     private let write: @Sendable (Level, String) -> Void
 
-    /// Makes a monitor that writes to the system's log on Apple platforms (subsystem `convoy`), elsewhere to standard
-    /// error with a time in each line.
+    /// Makes a monitor that writes to the system's log (subsystem `convoy`), or on Linux to standard error, with times.
     ///
     /// Lines that cannot be written are dropped. A full pipe whose reader does not read blocks the monitors.
     public init(minimumLevel: Level = .info) {

@@ -211,8 +211,7 @@ extension Duration {
     }
 }
 
-// `ContinuousClock.Instant` has a resilient layout, so copying a struct that contains one looks up its size at run
-// time. A struct with this type is copied as plain bytes.
+// Copied as plain bytes: `ContinuousClock.Instant` has a resilient layout, whose size is looked up at run time.
 struct CompactInstant: Sendable, Hashable {
     fileprivate let nanoseconds: Int64
 
@@ -224,8 +223,7 @@ struct CompactInstant: Sendable, Hashable {
 
 extension CompactInstant {
     init(_ instant: ContinuousClock.Instant) {
-        // A moment more than 292 years away becomes the first or last moment that fits. `Int64.min` is not used,
-        // because it means nil in `OptionalMoment`.
+        // Beyond 292 years, the first or last moment that fits; `Int64.min` means nil in `OptionalMoment`.
         let nanoseconds = Int64(clamping: Self.origin.duration(to: instant).attoseconds / 1_000_000_000)
         self.nanoseconds = max(nanoseconds, .min + 1)
     }

@@ -41,8 +41,7 @@ extension URLRequest {
 
     /// Makes a `URLRequest` from a request, checked as by a manager: URL, method, header fields, body and timeout.
     ///
-    /// The result lacks the additions of a manager (defaults, cookies, interceptors). A body that is not in memory
-    /// becomes a stream that can be read once.
+    /// The result lacks a manager's additions. A body that is not in memory becomes a stream that can be read once.
     ///
     /// - Throws: `.invalidRequest` for a request that cannot be sent, `.bodyUnreadable` for a file that cannot be read.
     public init<Output>(_ request: Request<Output>, relativeTo baseURL: URL? = nil) throws(RequestError) {

@@ -128,8 +128,7 @@ public struct OperationGroup: Sendable {
     }
 }
 
-// The state calls no other code. A ``GroupOperation`` guards it with a lock, passes one event at a time, and performs
-// the ``Effects`` after releasing the lock.
+// A ``GroupOperation`` passes one event at a time, under a lock, and performs the ``Effects`` after releasing it.
 struct GroupState {
     typealias Work = @Sendable (OperationGroup) async -> AnyOutcome
 

@@ -68,8 +68,7 @@ public struct ResponseLines: AsyncSequence, Sendable {
 }
 
 extension AnyRequestOperation {
-    // Throws if the operation or the task was cancelled, or the deadline has passed. A parse error becomes the
-    // operation's outcome, unless it already has one.
+    // Throws after a cancellation or the deadline. A parse error becomes the outcome, unless there is one already.
     func ending<Value>(with read: () throws(RequestError) -> Value) throws(RequestError) -> Value {
         let isCancelled = Task.isCancelled
         if isCancelled { cancel() }
@@ -86,8 +85,7 @@ extension AnyRequestOperation {
     }
 }
 
-// Lines end in LF, CR LF, or CR alone. Append a chunk, call `next()` until it returns nil, then append the next chunk.
-// O(*n*) for *n* bytes, for any size of chunks.
+// Lines end in LF, CR LF, or CR. Append a chunk after `next()` has returned nil. O(*n*) for *n* bytes in any chunks.
 struct LineParser {
     private let maxBytes: Int
     private var chunk = Data()

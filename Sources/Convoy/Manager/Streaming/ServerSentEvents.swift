@@ -182,8 +182,7 @@ public struct ServerSentEvent: Sendable, Hashable {
     }
 }
 
-// HTML standard, section 9.2.6. Append a chunk, call `next()` until it returns nil, then append the next chunk. An
-// event that is incomplete at the end is discarded.
+// HTML standard, section 9.2.6. Append a chunk after `next()` has returned nil. An incomplete event is discarded.
 struct EventParser {
     private let maxBytes: Int
     private var lines: LineParser

@@ -103,9 +103,8 @@ final class SequenceReader: Sendable {
 
     deinit { task.withLock { $0 }?.cancel() }
 
-    // One call at a time. `take` receives one chunk after the other, never empty, then nil at the end, on any thread,
-    // while it returns true. It must return false at the end; then `read` may be called again. If the reader is
-    // released, `take` may receive no further chunk.
+    // One call at a time. While it returns true, `take` receives chunks that are not empty, then nil, on any thread.
+    // After false, which it must return at the end, `read` may be called again. A released reader may pass no more.
     func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool) {
         // The task is assigned under the lock. Otherwise a task that ends at once could overwrite its successor.
         task.withLock { task in

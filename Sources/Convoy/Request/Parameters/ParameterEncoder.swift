@@ -113,8 +113,7 @@ final class ParameterNode: Encoder, SingleValueEncodingContainer {
     /// Adds a node to this object or array; an inherited one contains the values of a superclass.
     fileprivate func adding(_ key: any CodingKey, isInherited: Bool = false) -> ParameterNode {
         guard depth < Self.maxDepth else {
-            // This function cannot throw, so the node records the error. Deeper values are encoded into a detached
-            // node, so that the tree does not get deeper.
+            // This function cannot throw, so the node records the error, and a detached node takes deeper values.
             refuse(EncodingError.tooDeep(at: codingPath))
             return ParameterNode(encoding, at: codingPath, depth: Self.maxDepth + 1)
         }
