@@ -17,7 +17,7 @@ import Foundation
 public struct OperationGroup: Sendable {
     let operation: AnyRequestOperation
     let state: Locked<GroupState>
-    let scheduler: Scheduler
+    private var scheduler: Scheduler { operation.scheduler }
 
     /// Enqueues operations as members of the group, in the group's manager.
     ///
@@ -95,7 +95,7 @@ public struct OperationGroup: Sendable {
             if operation.isSuspended {
                 member.setSuspended(true, by: .group)
                 // If the group was resumed since the check, the member is resumed, too.
-                operation.scheduler.taskControl.async {
+                scheduler.taskControl.async {
                     if !operation.isSuspended { member.setSuspended(false, by: .group) }
                 }
             }
@@ -168,15 +168,10 @@ struct GroupState {
     var isRunning: Bool { if case .running = phase { true } else { false } }
     var isStopped: Bool { failure != nil }
 
-    mutating func begin() -> Work? {
-        guard case .pending = phase, failure == nil else { return nil }
-        phase = .running
-        return work
-    }
-
-    mutating func hold(_ task: Task<Void, Never>) -> Bool {
-        if isRunning { self.task = task }
-        return isStopped
+    /// A group that was stopped before this call does not call its function.
+    mutating func begin(_ start: (@escaping Work) -> Task<Void, Never>) {
+        guard case .pending = phase, failure == nil, let work else { return }
+        (phase, task) = (.running, start(work))
     }
 
     mutating func add(_ member: AnyRequestOperation) -> Admission {
