@@ -114,12 +114,10 @@ public final class BearerAuthenticator: RequestInterceptor, CustomStringConverti
     /// Without a token, the next request waits for a refresh; without a lifetime, the token is used until a 401.
     public func setToken(_ token: String?, lifetime: Duration? = nil) {
         let now = now()
-        let waiters = tokens.withLock { $0.set(token.map { Token($0, lifetime: lifetime) }, now: now) }
+        let refresh = tokens.withLock { $0.set(token.map { Token($0, lifetime: lifetime) }, now: now) }
         let error = RequestError(
             .interceptorFailed, "the token was removed while the request waited for a fresh one")
-        for waiter in waiters {
-            if let token { waiter.resume(returning: token) } else { waiter.resume(throwing: error) }
-        }
+        refresh?.end(with: token.map { .success($0) } ?? .failure(error))
     }
 
     /// Adds the token, after a refresh if there is none, it is about to expire, or a refresh is running.
@@ -165,26 +163,20 @@ public final class BearerAuthenticator: RequestInterceptor, CustomStringConverti
 
     /// - Parameter refused: a token that a server has rejected, and that must not be returned; nil if there is none.
     private func currentToken(insteadOf refused: String?, because reason: RefreshReason) async throws -> String {
-        let begin = now()
-        let (known, waiter) = tokens.withLock { $0.access(insteadOf: refused, now: begin) }
-        if let known { return known }
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                // The task is marked as cancelled before `onCancel` runs. Either `onCancel` runs after this code and
-                // finds the continuation, or it ran before and this code sees the mark.
-                let now = now()
-                let (known, refresh) = tokens.withLock {
-                    $0.join(waiter, continuation, insteadOf: refused, isCancelled: Task.isCancelled, now: now)
-                }
-                if let known { continuation.resume(with: known) }
-                if let refresh { startRefresh(refresh.isExpiring ? .expiring : reason, refresh.number) }
-            }
-        } onCancel: {
-            tokens.withLock { $0.leave(waiter) }?.resume(throwing: CancellationError())
+        // A cancelled task starts no refresh.
+        try Task.checkCancellation()
+        let now = now()
+        switch tokens.withLock({ $0.access(insteadOf: refused, because: reason, now: now) }) {
+        case .token(let token): return token
+        case .wait(let refresh, let start):
+            let waiter = refresh.makeReader()
+            if let start { self.start(refresh, start) }
+            guard let result = await waiter.next() else { throw CancellationError() }
+            return try result.get()
         }
     }
 
-    private func startRefresh(_ reason: RefreshReason, _ number: Int) {
+    private func start(_ refreshing: TokenState.Refresh, _ reason: RefreshReason) {
         // The refresh is not a child of the task that received the 401, because other requests wait for the token too.
         Task(priority: .userInitiated) {
             let result: Result<Token, any Error>
@@ -201,9 +193,8 @@ public final class BearerAuthenticator: RequestInterceptor, CustomStringConverti
                 result = .failure(error)
             }
             let now = now()
-            for waiter in tokens.withLock({ $0.finishRefresh(result, number, now: now) }) {
-                waiter.resume(with: result.map(\.value))
-            }
+            guard tokens.withLock({ $0.finish(refreshing, result, now: now) }) else { return }
+            refreshing.end(with: result.map(\.value))
         }
     }
 
@@ -222,12 +213,18 @@ extension BearerAuthenticator.Token: CustomStringConvertible, CustomReflectable 
 
 /// The tokens of a ``BearerAuthenticator``: a state machine, which receives events and returns effects.
 struct TokenState {
-    typealias Waiter = CheckedContinuation<String, any Error>
+    /// The token of a running refresh, for the requests that wait for it.
+    typealias Refresh = BroadcastSource<Result<String, any Error>>
     typealias Instant = ContinuousClock.Instant
 
+    enum Access {
+        case token(String)
+        /// With the reason if the request has to start the refresh.
+        case wait(for: Refresh, start: BearerAuthenticator.RefreshReason?)
+    }
+
     enum Verdict: Equatable {
-        // The token is not this authenticator's, a limit of refreshes is reached, or the request was rejected before
-        // and no server has accepted the current token.
+        // Another authenticator's token, a limit of refreshes, or rejected before without an accepted current token.
         case stands
         /// A newer token has replaced the token of the request.
         case replaced
@@ -240,14 +237,11 @@ struct TokenState {
 
     private var token: String?
     private var staleFrom: Instant?
-    private(set) var isRefreshing = false
-    private var waiters: [Int: Waiter] = [:]
-    private var lastWaiter = 0
+    /// Nil while no refresh runs; the result of an earlier one is ignored when the caller has set or removed the token.
+    private var refresh: Refresh?
     // Hash values, which are no secrets, of the fields of replaced tokens, the oldest first. A request that carries one
     // is adapted again before it is sent, or sent again after a 401.
     private var replaced: [Int] = []
-    /// Increased when the caller sets or removes the token, so that the result of an earlier refresh is ignored.
-    private var generation = 0
     private var wasAccepted = false
     private var refreshes: [Instant] = []
     private let limits: RefreshLimits
@@ -267,69 +261,51 @@ struct TokenState {
     }
 
     private func usable(insteadOf refused: String?, _ now: Instant) -> String? {
-        guard !isRefreshing, let token, token != refused else { return nil }
+        guard refresh == nil, let token, token != refused else { return nil }
         return staleFrom.map { $0 <= now } == true ? nil : token
     }
 
-    /// Without a token that can be used now, the request joins the waiting requests under the number.
-    mutating func access(insteadOf refused: String?, now: Instant) -> (token: String?, waiter: Int) {
-        lastWaiter += 1
-        return (usable(insteadOf: refused, now), lastWaiter)
-    }
-
-    // Without a result, the request waits; then it may have to start a refresh. Looks for a token again, because a
-    // refresh may have ended since `access`.
-    mutating func join(
-        _ number: Int, _ waiter: Waiter, insteadOf refused: String?, isCancelled: Bool, now: Instant
-    ) -> (known: Result<String, any Error>?, refresh: (number: Int, isExpiring: Bool)?) {
-        if isCancelled { return (.failure(CancellationError()), nil) }
-        if let token = usable(insteadOf: refused, now) { return (.success(token), nil) }
-        waiters[number] = waiter
-        guard !isRefreshing else { return (nil, nil) }
-        isRefreshing = true
+    mutating func access(
+        insteadOf refused: String?, because reason: BearerAuthenticator.RefreshReason, now: Instant
+    ) -> Access {
+        if let token = usable(insteadOf: refused, now) { return .token(token) }
+        if let refresh { return .wait(for: refresh, start: nil) }
+        let fresh = Refresh { _, _ in true }
+        refresh = fresh
         if refused != nil { noteRefresh(at: now) }
-        return (nil, (generation, isExpiring: refused == nil && token != nil))
+        return .wait(for: fresh, start: refused == nil && token != nil ? .expiring : reason)
     }
 
     mutating func noteRefresh(at now: Instant) { refreshes.append(now) }
 
-    /// Nil when the request has been resumed or has not joined yet.
-    mutating func leave(_ number: Int) -> Waiter? { waiters.removeValue(forKey: number) }
-
-    /// Returns the waiting requests in the order of joining; none for a refresh of an earlier generation.
-    mutating func finishRefresh(
-        _ result: Result<BearerAuthenticator.Token, any Error>, _ generation: Int, now: Instant
-    ) -> [Waiter] {
-        guard generation == self.generation else { return [] }
-        if case .success(let fresh) = result {
-            if fresh.value != token, let field {
-                replaced.append(field.hashValue)
-                if replaced.count > Self.rememberedCount { replaced.removeFirst() }
-            }
-            take(fresh, now)
+    /// False for a refresh that `set` has ended.
+    mutating func finish(
+        _ ended: Refresh, _ result: Result<BearerAuthenticator.Token, any Error>, now: Instant
+    ) -> Bool {
+        guard ended === refresh else { return false }
+        refresh = nil
+        guard case .success(let fresh) = result else { return true }
+        if fresh.value != token, let field {
+            replaced.append(field.hashValue)
+            if replaced.count > Self.rememberedCount { replaced.removeFirst() }
         }
-        return endWaiting()
+        take(fresh, now)
+        return true
     }
 
-    mutating func set(_ fresh: BearerAuthenticator.Token?, now: Instant) -> [Waiter] {
+    /// Returns the refresh whose waiting requests get the new token.
+    mutating func set(_ fresh: BearerAuthenticator.Token?, now: Instant) -> Refresh? {
         // The token may belong to another user. Requests with an earlier token are not sent again with the new token.
         (replaced, refreshes) = ([], [])
-        generation += 1
         take(fresh, now)
-        return endWaiting()
-    }
-
-    private mutating func endWaiting() -> [Waiter] {
-        isRefreshing = false
-        let due = waiters.sorted { $0.key < $1.key }.map(\.value)
-        waiters = [:]
-        return due
+        defer { refresh = nil }
+        return refresh
     }
 
     mutating func noteAccepted(_ sent: String) { if sent == field { wasAccepted = true } }
 
     func isCurrent(_ sent: String) -> Bool {
-        if sent == field { return !isRefreshing }
+        if sent == field { return refresh == nil }
         return !replaced.contains(sent.hashValue)
     }
 
@@ -337,7 +313,7 @@ struct TokenState {
         guard let token, sent == field else { return replaced.contains(sent.hashValue) ? .replaced : .stands }
         let window = limits.window
         refreshes.removeAll { $0 + window <= now }
-        let mayRefresh = isRefreshing || refreshes.count < limits.maxRefreshes
+        let mayRefresh = refresh != nil || refreshes.count < limits.maxRefreshes
         // If no server has accepted the fresh token, another refresh would not help.
         let isWorthIt = refusals == 0 || wasAccepted && refusals < limits.maxRefreshes
         return mayRefresh && isWorthIt ? .refused(token: token) : .stands

@@ -69,7 +69,7 @@ public final class PasswordAuthenticator: RequestInterceptor, CustomStringConver
         guard let origin = meantOrigin(request, attempt), !request.headerFields.contains("Authorization") else {
             return request
         }
-        let target = RequestTarget(of: request.url)
+        let target = request.url.target
         let isAnswer = attempt.refusals > 0
         let answer =
             schemes.contains(.preemptiveBasic)
@@ -89,13 +89,12 @@ public final class PasswordAuthenticator: RequestInterceptor, CustomStringConver
     /// Requests another attempt after a 401 whose challenge can be answered.
     public func decide(after end: AttemptEnd, of attempt: AttemptContext) async throws -> InterceptorDecision {
         guard let head = end.response, let origin = meantOrigin(end.request, attempt) else { return .proceed }
-        let path = RequestTarget(of: end.request.url).path
+        let path = end.request.url.target.path
         let field = end.request.headerFields["Authorization"]
         let sent = ProtectionSpaces.Sent(field)
         guard head.statusCode == 401 else {
             guard let sent else { return .proceed }
-            // `Authentication-Info` is read whatever the status, because a server that sends it has verified the
-            // credentials (RFC 7615, section 3).
+            // Whatever the status, a server that sends this field has verified the credentials (RFC 7615, section 3).
             let information = AuthenticationChallenge.parameters(in: head.headerFields["Authentication-Info"] ?? "")
             let (hasWorked, nextNonce) = (head.statusCode < 400, information["nextnonce"])
             spaces.withLock { $0.passed(sent, origin: origin, hasWorked: hasWorked, nextNonce: nextNonce) }
@@ -118,8 +117,7 @@ public final class PasswordAuthenticator: RequestInterceptor, CustomStringConver
                 $0.challenged(key, path: path, session: session, sent: sent, refusals: refusals)
             }
         } else if schemes.contains(.basic), !isBasicRefused,
-            // Basic credentials that were rejected would be rejected again. If they were sent without a challenge,
-            // Digest may succeed, in the branch above.
+            // Rejected Basic credentials would be rejected again; after unasked ones, Digest may succeed (above).
             let challenge = challenges.first(where: { $0.scheme == "basic" })
         {
             let key = ProtectionSpaces.Key(origin: origin, realm: challenge.parameters["realm"] ?? "")
@@ -185,6 +183,13 @@ extension ProtectionSpaces.Sent {
 }
 
 extension URL {
+    /// The path and the text of the request target; `URLComponents` would change the spelling of escapes.
+    var target: (path: String, text: String) {
+        let reference = URLReference(absoluteString)
+        let path = reference.path.isEmpty ? "/" : reference.path
+        return (path, path + (reference.query.map { "?" + $0 } ?? ""))
+    }
+
     static func origins(of urls: [URL]) throws(RequestError) -> Set<String> {
         var origins: Set<String> = []
         for url in urls {
@@ -198,8 +203,7 @@ extension URL {
     }
 }
 
-// The realms of origins whose servers have requested credentials. Later requests to them carry credentials from the
-// start.
+// The realms of servers that have requested credentials; later requests to them carry credentials from the start.
 struct ProtectionSpaces {
     struct Key: Hashable {
         let origin: String
@@ -222,15 +226,12 @@ struct ProtectionSpaces {
     static let maxDirectoryCount = 8
 
     private struct Space {
-        // For requests that have not been challenged. Nil for Basic, and until the server has accepted or rejected
-        // credentials.
+        // For requests without a challenge; nil for Basic, and until the server has accepted or rejected credentials.
         var current: DigestSession?
-        // Of requests that were sent again and have no result yet, the newest last. Other requests use such a session
-        // only if `fresh` is empty: some servers require the counts of a nonce in order, and concurrent requests may
-        // arrive out of order.
+        // Of requests that were sent again and have no result yet, the newest last. Others use such a session only if
+        // `fresh` is empty: some servers require the counts of a nonce in order, which concurrent requests may break.
         var answering: [DigestSession] = []
-        // Unused, the newest last. Each challenged request adds a session, and uses one when it is sent again, because
-        // some servers accept a nonce only once.
+        // Unused, the newest last. Each challenged request adds and uses one, as some servers accept a nonce once.
         var fresh: [DigestSession] = []
         var isBasic = false
         var directories: [String] = []
@@ -238,8 +239,7 @@ struct ProtectionSpaces {
         var lastChallenge = 0
 
         mutating func takeAnswer() -> DigestSession? {
-            // A request that was sent again before, but got no response, may find `fresh` empty. It then uses the
-            // newest session of `answering`.
+            // `fresh` may be empty for a request that was sent again before but got no response.
             guard var session = fresh.popLast() ?? answering.popLast(), let answer = session.counted() else {
                 return nil
             }
@@ -315,16 +315,14 @@ struct ProtectionSpaces {
         guard sent.realm != key.realm || sent.nonce != challenge.nonce else { return false }
         let space = spaces[key]
         if challenge.isStale {
-            // `stale` means that the server accepts the password but not the nonce (RFC 7616, section 3.3). The request
-            // is then sent again. After a second 401 it is sent again only if its last nonce did not come from a stale
-            // challenge.
+            // `stale` means that the server accepts the password but not the nonce (RFC 7616, section 3.3). After a
+            // second 401 the request is sent again only if its last nonce did not come from a stale challenge.
             let used = space?.answering.first { $0.nonce == sent.nonce } ?? space?.current
             let isSecond = used?.nonce == sent.nonce && used?.challenge.isStale == true
             return refusals == 0 || (refusals == 1 && !isSecond)
         }
         guard refusals == 0 else { return false }
-        // Credentials for another realm, or with a nonce that had worked before, were a guess. A wrong guess does not
-        // mean that the password is wrong.
+        // Credentials for another realm, or with a nonce that worked before, were a guess: the password may be right.
         return sent.realm != key.realm || space?.hasWorked == true
     }
 
@@ -356,17 +354,5 @@ struct ProtectionSpaces {
         spaces[key] = space
         guard spaces.count > Self.maxCount else { return }
         if let oldest = spaces.min(by: { $0.value.lastChallenge < $1.value.lastChallenge }) { spaces[oldest.key] = nil }
-    }
-}
-
-struct RequestTarget {
-    let text: String
-    let path: String
-
-    init(of url: URL) {
-        // `URLComponents` would change the spelling of escapes.
-        let reference = URLReference(url.absoluteString)
-        path = reference.path.isEmpty ? "/" : reference.path
-        text = path + (reference.query.map { "?" + $0 } ?? "")
     }
 }

@@ -119,8 +119,7 @@ public final class CookieJar: Sendable, CustomStringConvertible, CustomReflectab
         /// The maximum number of cookies of one domain, beyond which the least recently used, preferably one without
         /// `Secure`, is removed; 50 by default.
         public var maxCookiesPerDomain = 50
-        /// The maximum number of cookies in the jar, beyond which expired ones are removed and, if that is not enough,
-        /// the least recently used tenth; 3,000 by default.
+        /// The maximum number of cookies, 3,000 by default; expired ones go, then the least recently used tenth.
         public var maxCookieCount = 3_000
 
         /// Makes the limits of RFC 6265bis.

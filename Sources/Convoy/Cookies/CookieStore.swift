@@ -1,8 +1,7 @@
 // The storage of cookies: RFC 6265bis, section 5.7.
 import Foundation
 
-// The store never returns an expired cookie. It removes the cookie when a request is sent to its domain, when a cookie
-// of that domain is stored, or when the jar is full.
+// Expired cookies are never returned; they go with a request to the domain, a new cookie of the domain, or a full jar.
 struct CookieStore {
     private struct Entry {
         let cookie: Cookie
@@ -29,8 +28,7 @@ struct CookieStore {
 
     init(limits: CookieJar.Limits) { self.limits = limits }
 
-    // In the order in which they are sent (RFC 6265bis, section 5.8.3). O(*k* log *k*) for *k* cookies of the host and
-    // of the domains above it.
+    // In the order of sending (RFC 6265bis, section 5.8.3). O(*k* log *k*) for *k* cookies of the host and its domains.
     mutating func cookies(for origin: CookieOrigin, now: Date) -> [Cookie] {
         let site = PublicSuffixes.site(of: origin.host)
         guard sites[site] != nil else { return [] }
@@ -136,8 +134,7 @@ struct CookieStore {
             name: new.name, value: new.value, domain: domain, isHostOnly: isHostOnly, path: path,
             expires: new.expires, isSecure: new.isSecure, isHTTPOnly: new.isHTTPOnly, sameSite: new.sameSite)
         // http can neither set nor replace a Secure cookie, because an attacker may write to the connection (RFC
-        // 6265bis, section 5.7, steps 13 and 16). A `__Host-` cookie needs a Path attribute (step 21); the default path
-        // does not suffice.
+        // 6265bis, section 5.7, steps 13 and 16). A `__Host-` cookie needs a Path attribute (step 21).
         guard origin.isSecure || !cookie.isSecure && !hasSecureCookie(overlaidBy: cookie, now: now),
             !cookie.hasHostPrefix || new.path != nil, isAllowed(cookie)
         else { return }
@@ -173,8 +170,7 @@ struct CookieStore {
         if CookieDomain.mayBeShared(new.domain) {
             return CookieDomain.matches(origin.host, new.domain) ? (new.domain, false) : nil
         }
-        // A cookie without a Domain attribute is for its host only. An address or a public suffix may only set cookies
-        // for itself.
+        // Without a Domain attribute for the host only; an address or a public suffix only sets cookies for itself.
         return new.domain.isEmpty || new.domain == origin.host ? (origin.host, true) : nil
     }
 }

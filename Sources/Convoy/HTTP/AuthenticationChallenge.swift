@@ -2,8 +2,6 @@
 
 struct AuthenticationChallenge: Equatable, Sendable {
     let scheme: String
-    /// The token68 (RFC 9110, section 11.2), which some schemes such as Negotiate have in place of parameters.
-    var token68: String?
     /// Values without quotes and escapes, by names in lower case; of two values of a name, the first is used.
     var parameters: [String: String] = [:]
 
@@ -15,8 +13,7 @@ struct AuthenticationChallenge: Equatable, Sendable {
         read(fieldValue, into: [AuthenticationChallenge(scheme: "")])[0].parameters
     }
 
-    // Commas separate challenges and also the parameters of one challenge. A name after a comma is a parameter if an
-    // equals sign follows it, otherwise a scheme.
+    // Commas separate challenges and parameters: a name before an equals sign is a parameter, any other a scheme.
     private static func read(
         _ text: String, into challenges: [AuthenticationChallenge] = []
     ) -> [AuthenticationChallenge] {
@@ -36,9 +33,8 @@ struct AuthenticationChallenge: Equatable, Sendable {
                 let key = name.lowercased()
                 challenges[last].parameters[key] = challenges[last].parameters[key] ?? value
             } else if scanner.position > end || scanner.peek == nil || scanner.isNext(",") {
-                var challenge = AuthenticationChallenge(scheme: name)
-                challenge.token68 = scanner.takeToken68()
-                challenges.append(challenge)
+                challenges.append(AuthenticationChallenge(scheme: name))
+                scanner.skipToken68()
             } else {
                 scanner.skip(to: ",")
             }
@@ -92,14 +88,12 @@ struct AuthenticationChallenge: Equatable, Sendable {
 }
 
 extension FieldScanner {
-    /// Up to the next comma (RFC 9110, section 11.2); nil for any other text, and the position then does not change.
-    fileprivate mutating func takeToken68() -> String? {
+    /// What some schemes such as Negotiate have in place of parameters (RFC 9110, section 11.2), up to the next comma.
+    fileprivate mutating func skipToken68() {
         let start = position
-        let text = take { $0.isTokenByte || $0 == UInt8(ascii: "/") }
-        let padding = text.isEmpty ? "" : take { $0 == UInt8(ascii: "=") }
+        let isEmpty = take { $0.isTokenByte || $0 == UInt8(ascii: "/") }.isEmpty
+        if !isEmpty { skip { $0 == UInt8(ascii: "=") } }
         skip(\.isBlank)
-        if !text.isEmpty, peek == nil || isNext(",") { return text + padding }
-        position = start
-        return nil
+        if isEmpty || peek != nil && !isNext(",") { position = start }
     }
 }

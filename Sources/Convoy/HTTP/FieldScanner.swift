@@ -72,13 +72,10 @@ struct FieldScanner {
     }
 }
 
-/// For values such as `text/plain; charset=utf-8`; unreadable parameters are ignored.
-struct ParameterParser {
-    /// The first value of each parameter, by its name in lower case; an unreadable value is an empty array.
-    private(set) var values: [String: [UInt8]] = [:]
-
-    init(_ bytes: [UInt8]) {
-        var scanner = FieldScanner(bytes)
+extension Sequence<UInt8> {
+    // Of `text/plain; charset=utf-8` and the like, by names in lower case: the first value, empty if unreadable.
+    var parameters: [String: [UInt8]] {
+        var (scanner, values) = (FieldScanner(self), [String: [UInt8]]())
         repeat {
             // The type before the parameters has no equals sign, so it is skipped. Some servers omit the type.
             let name = String(decoding: scanner.takeTrimmed("=;\""), as: UTF8.self).lowercased()
@@ -88,14 +85,15 @@ struct ParameterParser {
             }
             scanner.skip(to: ";")
             scanner.position += 1
-        } while scanner.position < bytes.count
+        } while scanner.position < scanner.bytes.count
+        return values
     }
 }
 
 extension String {
     // Without quotes; nil if it is missing, empty or unreadable. The name is in lower case.
     package func parameter(_ name: String) -> String? {
-        let value = ParameterParser(Array(utf8)).values[name] ?? []
+        let value = utf8.parameters[name] ?? []
         return value.isEmpty ? nil : String(decoding: value, as: UTF8.self)
     }
 

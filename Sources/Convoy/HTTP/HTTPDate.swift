@@ -2,8 +2,7 @@
 import Foundation
 
 // The parser is lenient, as RFC 9110 encourages: either case, a day of one digit, GMT as `UTC`, `UT`, `+0000` or
-// `-0000`. Other zones, other orders and missing parts are rejected, because such a text could mean another moment. The
-// day name must be valid but is not compared with the date.
+// `-0000`. Other zones, other orders and missing parts could mean another moment. The name of the day may be wrong.
 package struct HTTPDate: Hashable {
     package let secondsSince1970: Int64
 
@@ -15,9 +14,8 @@ package struct HTTPDate: Hashable {
         guard text.utf8.count <= 40, let parts = Self.forms.lazy.compactMap({ Self.parts(of: text, in: $0) }).first,
             let month = parts["M"], let day = parts["d"] ?? parts["p"], let hour = parts["h"], let minute = parts["m"],
             let second = parts["s"], let year = parts["Y"] ?? parts["y"].map({ Self.year($0, now: now) }),
-            let days = CivilDate.daysSince1970(year, month + 1, day), hour < 24, minute < 60,
-            // A leap second is read as the first second of the next minute, as by clocks that do not count leap
-            // seconds. Leap seconds occur only at midnight.
+            let days = Self.daysSince1970(year, month + 1, day), hour < 24, minute < 60,
+            // A leap second, only at midnight, is read as the first second of the next minute.
             second < 60 || (hour, minute, second) == (23, 59, 60)
         else { return nil }
         secondsSince1970 = ((Int64(days) * 24 + Int64(hour)) * 60 + Int64(minute)) * 60 + Int64(second)
@@ -51,14 +49,22 @@ package struct HTTPDate: Hashable {
         return scanner.peek == nil ? parts : nil
     }
 
-    // RFC 9110, section 5.6.7: a year more than 50 years in the future means the past. Likewise, a year 50 or more
-    // years in the past means the future.
+    // RFC 9110, section 5.6.7: a year more than 50 years ahead means the past, one 50 or more years ago the future.
     private static func year(_ digits: Int, now: Date) -> Int {
         // Within a day of New Year, the current year may be computed as its neighbour.
         let years = now.timeIntervalSince1970 / (365.2425 * 86_400)
         let current = 1970 + (years > -1970 && years < 8029 ? Int(years.rounded(.down)) : 0)
         let year = current - current % 100 + digits
         return year > current + 50 ? year - 100 : year <= current - 50 ? year + 100 : year
+    }
+
+    /// Nil for a day that does not exist in the Gregorian calendar, which also covers days before its introduction.
+    static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int? {
+        var date = tm()
+        (date.tm_year, date.tm_mon, date.tm_mday) = (Int32(year) - 1900, Int32(month) - 1, Int32(day))
+        let seconds = timegm(&date)
+        // `timegm` takes the 31st of a short month for the 1st of the next one.
+        return date.tm_mday == Int32(day) && date.tm_mon == Int32(month) - 1 ? seconds / 86_400 : nil
     }
 }
 
@@ -75,16 +81,5 @@ extension FieldScanner {
         let index = names.firstIndex { rest.starts(with: $0.utf8) { $0.lowercasedASCII == $1.lowercasedASCII } }
         if let index { position += names[index].utf8.count }
         return index
-    }
-}
-
-enum CivilDate {
-    /// Nil for a day that does not exist in the Gregorian calendar, which also covers days before its introduction.
-    static func daysSince1970(_ year: Int, _ month: Int, _ day: Int) -> Int? {
-        var date = tm()
-        (date.tm_year, date.tm_mon, date.tm_mday) = (Int32(year) - 1900, Int32(month) - 1, Int32(day))
-        let seconds = timegm(&date)
-        // `timegm` takes the 31st of a short month for the 1st of the next one.
-        return date.tm_mday == Int32(day) && date.tm_mon == Int32(month) - 1 ? seconds / 86_400 : nil
     }
 }

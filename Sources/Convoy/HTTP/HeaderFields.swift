@@ -215,21 +215,16 @@ extension String {
 
     /// The parts of a field value between separators outside quoted strings, trimmed and without empty parts.
     package func parts(separator: Unicode.Scalar) -> [String] {
-        let separator = UInt8(ascii: separator)
         // Most lists have one part, which needs no parser.
-        guard utf8.contains(separator) else { return trimmedBlanks.isEmpty ? [] : [trimmingBlanks] }
-        var (isQuoted, isEscaped) = (false, false)
-        let parts = utf8.split { byte in
-            if isEscaped {
-                isEscaped = false
-            } else if byte == UInt8(ascii: "\"") {
-                isQuoted.toggle()
-            } else if byte == UInt8(ascii: "\\") {
-                isEscaped = isQuoted
-            }
-            return byte == separator && !isQuoted
+        guard utf8.contains(UInt8(ascii: separator)) else { return trimmedBlanks.isEmpty ? [] : [trimmingBlanks] }
+        var (scanner, parts) = (FieldScanner(utf8), [String]())
+        while scanner.peek != nil {
+            let start = scanner.position
+            scanner.skip(to: separator)
+            parts.append(String(decoding: scanner.bytes[start..<scanner.position], as: UTF8.self).trimmingBlanks)
+            scanner.position += 1
         }
-        return parts.map { Substring($0).trimmingBlanks }.filter { !$0.isEmpty }
+        return parts.filter { !$0.isEmpty }
     }
 
     /// `a, a` becomes `a`, because URLSession joins two equal fields so; other text is unchanged.

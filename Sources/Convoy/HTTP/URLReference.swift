@@ -1,8 +1,7 @@
 // URI references and their resolution: RFC 3986, section 5.
 import Foundation
 
-/// Foundation does not remove the dot segments of absolute and network-path references, and its `URLComponents` traps
-/// when a part is set to an invalid value.
+/// Foundation keeps dot segments of absolute and network-path references, and `URLComponents` traps on invalid parts.
 struct URLReference {
     var scheme: String?
     var authority: String?
@@ -101,9 +100,8 @@ struct URLReference {
 }
 
 extension String {
-    // Everything up to the last `@` goes between the scheme with its slashes and the next slash, `?` or `#`, even if
-    // the text is not an authority. Mistyped URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a
-    // password too.
+    // Everything up to the last `@` goes between the scheme with its slashes and the next slash, `?` or `#`, even if it
+    // is no authority: mistyped URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a password too.
     package var withoutUserInfo: String {
         guard utf8.contains(UInt8(ascii: "@")) else { return self }
         var start = startIndex
@@ -134,8 +132,7 @@ extension String {
         return "/" + kept.joined(separator: "/")
     }
 
-    // If false, the URL must be parsed. Invalid characters are not checked here, because
-    // `URL(string:encodingInvalidCharacters:)` rejects them.
+    // If false, the URL must be parsed. `URL(string:encodingInvalidCharacters:)` rejects invalid characters.
     fileprivate var isSpelledAsSent: Bool {
         var text = self
         return text.withUTF8 { bytes in
@@ -171,7 +168,7 @@ extension URL {
 
     /// Scheme, host and port of this absolute URL in canonical spelling, or why no request can go to the URL.
     package var origin: Result<String, Defect> {
-        if let usualOrigin { return .success(usualOrigin) }
+        if let sharedOrigin { return .success(sharedOrigin) }
         func failure(_ words: String) -> Result<String, Defect> { .failure(Defect(url: redactedString, words: words)) }
         guard let scheme = scheme?.lowercased(), scheme == "http" || scheme == "https" else {
             return failure("is neither http nor https")
@@ -191,14 +188,24 @@ extension URL {
         return .success("\(scheme)://\(name.text):\(port)")
     }
 
-    /// Of a name in lower case or an IPv4 address, no user name; for other spellings, Foundation costs ten times.
-    var usualOrigin: String? {
+    private static let lastOrigin = ThreadSlot<String>()
+
+    // Of a name in lower case or an IPv4 address, no user name; for other spellings, Foundation costs ten times. Many
+    // requests to one host may be queued, and each stores its origin. So each thread remembers the last one it read.
+    var sharedOrigin: String? {
         var text = absoluteString
         return text.withUTF8 { bytes in
             guard let (end, hasPort) = Self.usualAuthority(bytes) else { return nil }
-            let origin = String(decoding: bytes[..<end], as: UTF8.self)
             // The fifth byte distinguishes http from https.
-            return hasPort ? origin : origin + (bytes[4] == UInt8(ascii: ":") ? ":80" : ":443")
+            let port = hasPort ? "" : bytes[4] == UInt8(ascii: ":") ? ":80" : ":443"
+            if let last = Self.lastOrigin.value, last.utf8.count == end + port.utf8.count,
+                last.utf8.starts(with: bytes[..<end]), last.utf8.dropFirst(end).elementsEqual(port.utf8)
+            {
+                return last
+            }
+            let origin = String(decoding: bytes[..<end], as: UTF8.self) + port
+            Self.lastOrigin.value = origin
+            return origin
         }
     }
 

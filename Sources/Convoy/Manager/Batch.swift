@@ -1,5 +1,4 @@
-// Runs many requests as one. A batch pulls requests from their source while the number of its unfinished requests is
-// below a limit, and stores the results in input order.
+// Runs many requests as one: pulls them while few are unfinished, and stores the results in input order.
 import Foundation
 
 /// A set of requests with one progress, one end and results in input order.
@@ -37,11 +36,11 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
     fileprivate init(run: BatchRun) { self.run = run }
 
     /// The progress, for any number of readers: each gets the latest value, none twice, and always the last.
-    public var progress: Broadcast<BatchProgress> { Broadcast(source: run.watch(), pace: nil) }
+    public var progress: Broadcast<BatchProgress> { Broadcast(source: run.watch()) }
 
     /// The progress with a minimum interval between a reader's values, by the configured clock, except for the last.
     public func progress(every interval: Duration) -> Broadcast<BatchProgress> {
-        Broadcast(source: run.watch(), pace: BroadcastPace(interval, run.scheduler.clock))
+        Broadcast(source: run.watch(), interval: interval)
     }
 
     /// The current progress.
@@ -128,7 +127,7 @@ public final class Batch<Output: Sendable>: Sendable, TypedDependency {
 /// Not generic, because generic code looks up its types at run time for each member.
 final class BatchRun: Producer {
     let scheduler: Scheduler
-    let progress = BroadcastSource<BatchProgress>(replaces: { _, _ in true }, repeats: ==)
+    private let progress: BroadcastSource<BatchProgress>
     private let state: Locked<BatchState>
     private let failFast: Bool
     private let onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
@@ -138,12 +137,12 @@ final class BatchRun: Producer {
         onOutcome: (@Sendable (Int, AnyOutcome) -> Void)?
     ) {
         (self.scheduler, self.failFast, self.onOutcome) = (scheduler, failFast, onOutcome)
+        progress = BroadcastSource(clock: scheduler.clock, replaces: { _, _ in true }, repeats: ==)
         state = Locked(BatchState(announced: announced, keepsResults: keepsResults))
         scheduler.begin(self)
     }
 
-    // Returns whether the batch accepts another request, once the number of unfinished members is below its limit
-    // (``Scheduler/readAhead``).
+    // Whether another request is accepted, once fewer members than ``Scheduler/readAhead`` are unfinished.
     func admit(_ operation: AnyRequestOperation) async -> Bool {
         guard let count = submit(operation)?.count else { return false }
         // A member that finishes at once may stop the batch, which cancels the task that runs this code.
@@ -154,8 +153,7 @@ final class BatchRun: Producer {
         }
     }
 
-    // Above the limit, reading continues at half of it. If it continued after each member, the source and the queue
-    // would wake each other for every request.
+    // Reading continues at half of the limit. Otherwise source and queue would wake each other for every request.
     func limitHasChanged() {
         let window = scheduler.readAhead
         perform(
@@ -171,26 +169,21 @@ final class BatchRun: Producer {
     func submit(
         _ operation: AnyRequestOperation, isAdded: Bool = false, _ handler: (@Sendable (AnyOutcome) -> Void)? = nil
     ) -> (number: Int, count: Int)? {
-        let begun = state.withLock { state in
-            state.begin(isAdded: isAdded).map { (member: $0, isWatched: state.isWatched) }
-        }
-        guard let (member, isWatched) = begun else { return nil }
+        guard let number = state.withLock({ $0.begin(isAdded: isAdded) }) else { return nil }
         var handler = handler
-        if !isAdded, let onOutcome { handler = { onOutcome(member.number, $0) } }
+        if !isAdded, let onOutcome { handler = { onOutcome(number, $0) } }
         // The batch counts the member as finished in `settled`, which runs after the caller's handler has returned.
-        if isWatched { operation.notifyProgress(at: .here) { self.moved(member, $0) } }
         if let handler { operation.whenFinished(FinishHandler(place: operation.place(nil), run: handler)) }
-        operation.whenSettled { [unowned operation] in self.settled(member, operation, $0) }
-        // The member can be cancelled only from here on, after its callbacks were added. The batch would not wait for
-        // the callbacks of a member that finished earlier.
-        let (isStopped, startsWatching, count) = state.withLock { state in
-            state.running[member.index]?.operation = operation
-            return (state.isStopped, state.isWatched && !isWatched, state.runningCount)
+        operation.whenSettled { [unowned operation] in self.settled(operation, $0) }
+        // The member can be cancelled only now: the batch would not wait for callbacks that are added later.
+        let (isStopped, isWatched, count) = state.withLock { state in
+            state.running[ObjectIdentifier(operation)] = .init(operation: operation, isAdded: isAdded, number: number)
+            return (state.isStopped, state.isWatched, state.runningCount)
         }
         if isStopped { operation.cancel() }
-        if startsWatching { watch(member, operation) }
+        if isWatched { watch(operation) }
         scheduler.enqueue(operation)
-        return (member.number, count)
+        return (number, count)
     }
 
     func pull(with task: Task<Void, Never>) {
@@ -209,11 +202,11 @@ final class BatchRun: Producer {
             })
     }
 
-    private func settled(_ member: BatchMember, _ operation: AnyRequestOperation, _ outcome: AnyOutcome) {
+    private func settled(_ operation: AnyRequestOperation, _ outcome: AnyOutcome) {
         let transfer = outcome.transfer ?? operation.progress
         perform(
             state.withLock { state in
-                state.finish(member, outcome, transfer)
+                state.finish(operation, outcome, transfer)
                 // A manager that was shut down rejects every request, so the batch stops.
                 let isEnough = failFast && outcome.error != nil || outcome.error?.code == .managerShutDown
                 return isEnough && !state.isStopped ? state.stop() : state.effects()
@@ -252,8 +245,7 @@ final class BatchRun: Producer {
     }
 
     var currentProgress: BatchProgress {
-        let unread = state.withLock { $0.unread }
-        let transfers = unread.map { ($0.member, $0.operation?.progress ?? TransferProgress()) }
+        let transfers = state.withLock { $0.unread }.map { (ObjectIdentifier($0), $0.progress) }
         let now = scheduler.clock.now
         return state.withLock { state in
             for (member, transfer) in transfers { state.move(member, transfer, at: nil) }
@@ -266,47 +258,43 @@ final class BatchRun: Producer {
             defer { state.isWatched = true }
             return state.unread
         }
-        for one in unread { if let operation = one.operation { watch(one.member, operation) } }
+        for operation in unread { watch(operation) }
         return progress
     }
 
-    private func watch(_ member: BatchMember, _ operation: AnyRequestOperation) {
+    private func watch(_ operation: AnyRequestOperation) {
+        let member = ObjectIdentifier(operation)
         operation.notifyProgress(at: .here) { self.moved(member, $0) }
         // Counts the bytes that the member moved before it was observed.
         moved(member, operation.progress)
     }
 
-    private func moved(_ member: BatchMember, _ transfer: TransferProgress) {
+    private func moved(_ member: ObjectIdentifier, _ transfer: TransferProgress) {
         let now = scheduler.clock.now
         send(
             state.withLock { state in
                 state.move(member, transfer, at: now)
-                return state.beginSending()
+                return state.sending()
             })
     }
 
-    private func send(_ first: BatchState.Sending?) {
-        var next = first
-        while let (value, isLast) = next {
-            if isLast { progress.end(with: value) } else { progress.send(value) }
-            next = state.withLock { $0.nextSending() }
-        }
+    private func send(_ sending: BatchState.Sending?) {
+        guard let (value, number, isLast) = sending else { return }
+        if isLast { progress.end(with: value, number: number) } else { progress.send(value, number: number) }
     }
-}
-
-struct BatchMember: Hashable, Sendable {
-    let isAdded: Bool
-    /// Among the requests of the source, or among the added requests.
-    let number: Int
-    /// The index in ``BatchState/running`` until the member finishes.
-    let index: Int
 }
 
 struct BatchState {
     // A lazy collection may announce more requests than memory can hold. In that case only pulled requests get results.
     private static let mostListed = 1 << 22
 
-    typealias Running = (member: BatchMember, operation: AnyRequestOperation?)
+    struct Member {
+        let operation: AnyRequestOperation
+        let isAdded: Bool
+        /// Among the requests of the source, or among the added requests.
+        let number: Int
+        var counted = BatchMeter.Member()
+    }
 
     struct Results {
         private static let stopped = AnyOutcome(
@@ -335,7 +323,7 @@ struct BatchState {
         var waiters: [CheckedContinuation<Void, Never>]?
     }
 
-    typealias Sending = (progress: BatchProgress, isLast: Bool)
+    typealias Sending = (progress: BatchProgress, number: Int, isLast: Bool)
 
     private let keepsResults: Bool
     private var source = Results()
@@ -343,9 +331,10 @@ struct BatchState {
     private var announced: Int?
     private(set) var sourceHasEnded = false
 
-    /// The running members, each at its ``BatchMember/index``; nil at an unused index.
-    var running: [Running?] = []
-    private var freeIndices: [Int] = []
+    /// The members that can be cancelled.
+    var running: [ObjectIdentifier: Member] = [:]
+    /// The number of unfinished members.
+    private(set) var runningCount = 0
     private var meter = BatchMeter()
     var pulling: Task<Void, Never>?
     private(set) var isStopped = false
@@ -356,8 +345,7 @@ struct BatchState {
     var roomAt = 0
     var waiters: [CheckedContinuation<Void, Never>] = []
     var isWatched = false
-    private var pending: BatchProgress?
-    private var isSending = false
+    private var sendingCount = 0
 
     init(announced: Int?, keepsResults: Bool) {
         // A lazy collection may announce up to `Int.max`. Half of that cannot overflow in a sum.
@@ -367,37 +355,30 @@ struct BatchState {
     }
 
     var results: [Results] { keepsResults ? [source, added] : [] }
-    var runningCount: Int { running.count - freeIndices.count }
 
     /// The members without an observer of their progress.
-    var unread: [Running] { isWatched ? [] : running.compactMap { $0 } }
+    var unread: [AnyRequestOperation] { isWatched ? [] : running.values.map(\.operation) }
 
-    mutating func beginSending() -> Sending? { isSending ? nil : nextSending() }
-
-    mutating func nextSending() -> Sending? {
-        defer { pending = nil }
-        isSending = pending != nil && (isWatched || isFinished)
-        guard isSending else { return nil }
-        return pending.map { ($0, isFinished) }
+    mutating func sending() -> Sending? {
+        guard isWatched || isFinished else { return nil }
+        sendingCount += 1
+        return (meter.progress, sendingCount, isFinished)
     }
 
-    mutating func begin(isAdded: Bool) -> BatchMember? {
+    /// Returns the number of the new member; nil if the batch accepts no more.
+    mutating func begin(isAdded: Bool) -> Int? {
         guard !isStopped, !isFinished else { return nil }
         let number = isAdded ? added.count : source.count
         if isAdded { added.count += 1 } else { source.count += 1 }
+        runningCount += 1
         expect()
-        let member = BatchMember(isAdded: isAdded, number: number, index: freeIndices.popLast() ?? running.count)
-        if member.index == running.count { running.append(nil) }
-        running[member.index] = (member, nil)
-        meter.start(member.index)
-        return member
+        return number
     }
 
     /// - Parameter now: nil when no rate is measured.
-    mutating func move(_ member: BatchMember, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
-        guard running[member.index]?.member == member else { return }
-        meter.move(member.index, transfer, at: now)
-        pending = meter.progress
+    mutating func move(_ member: ObjectIdentifier, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
+        guard let index = running.index(forKey: member) else { return }
+        meter.move(&running.values[index].counted, transfer, at: now)
     }
 
     mutating func progress(at now: ContinuousClock.Instant) -> BatchProgress {
@@ -405,20 +386,17 @@ struct BatchState {
         return meter.progress
     }
 
-    mutating func finish(_ member: BatchMember, _ outcome: AnyOutcome, _ transfer: TransferProgress) {
-        meter.move(member.index, transfer, at: nil)
-        running[member.index] = nil
-        freeIndices.append(member.index)
-        meter.finish(member.index, isSuccess: outcome.error == nil)
-        pending = meter.progress
+    mutating func finish(_ operation: AnyRequestOperation, _ outcome: AnyOutcome, _ transfer: TransferProgress) {
+        guard var member = running.removeValue(forKey: ObjectIdentifier(operation)) else { return }
+        runningCount -= 1
+        meter.move(&member.counted, transfer, at: nil)
+        meter.finish(&member.counted, isSuccess: outcome.error == nil)
         guard keepsResults else { return }
         if member.isAdded { added.put(outcome, at: member.number) } else { source.put(outcome, at: member.number) }
     }
 
     mutating func stop() -> Effects {
-        let members = running.compactMap { $0 }.sorted {
-            ($0.member.isAdded ? 1 : 0, $0.member.number) < ($1.member.isAdded ? 1 : 0, $1.member.number)
-        }
+        let members = running.values.sorted { ($0.isAdded ? 1 : 0, $0.number) < ($1.isAdded ? 1 : 0, $1.number) }
         let pulling = pulling
         isStopped = true
         if !sourceHasEnded {
@@ -430,7 +408,7 @@ struct BatchState {
             endSource()
         }
         var effects = effects()
-        (effects.operations, effects.pulling) = (members.compactMap(\.operation), pulling)
+        (effects.operations, effects.pulling) = (members.map(\.operation), pulling)
         return effects
     }
 
@@ -443,7 +421,6 @@ struct BatchState {
         sourceHasEnded = true
         (pulling, announced) = (nil, nil)
         expect()
-        pending = meter.progress
     }
 
     private mutating func expect() {
@@ -458,11 +435,10 @@ struct BatchState {
         if sourceHasEnded, runningCount == 0, !isFinished {
             isFinished = true
             meter.complete()
-            pending = meter.progress
             effects.waiters = waiters
             waiters = []
         }
-        effects.sending = beginSending()
+        effects.sending = sending()
         return effects
     }
 }
@@ -488,29 +464,24 @@ public struct BatchProgress: Sendable, Hashable {
 }
 
 struct BatchMeter {
-    private struct Member {
+    /// What the sums contain of a member.
+    struct Member {
         var (upload, download) = (ByteProgress(), ByteProgress())
         var fraction = 0.0
     }
 
     private(set) var progress = BatchProgress()
-    private var members: [Member] = []
     private var runningFraction = 0.0
     private var (uploadRate, downloadRate) = (RateMeter(), RateMeter())
     private var measured: (upload: Int64, download: Int64) = (0, 0)
 
-    mutating func start(_ index: Int) {
-        while members.count <= index { members.append(Member()) }
-        members[index] = Member()
-    }
-
-    mutating func move(_ index: Int, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
-        progress.upload.add(transfer.upload, countedIn: &members[index].upload)
-        progress.download.add(transfer.download, countedIn: &members[index].download)
+    mutating func move(_ member: inout Member, _ transfer: TransferProgress, at now: ContinuousClock.Instant?) {
+        progress.upload.add(transfer.upload, countedIn: &member.upload)
+        progress.download.add(transfer.download, countedIn: &member.download)
         if let now { measure(at: now) }
-        let fraction = max(members[index].fraction, transfer.fractionOfMember)
-        runningFraction += fraction - members[index].fraction
-        members[index].fraction = fraction
+        let fraction = max(member.fraction, transfer.fractionOfMember)
+        runningFraction += fraction - member.fraction
+        member.fraction = fraction
         update()
     }
 
@@ -522,12 +493,11 @@ struct BatchMeter {
         measured = (progress.upload.completedBytes, progress.download.completedBytes)
     }
 
-    mutating func finish(_ index: Int, isSuccess: Bool) {
-        runningFraction -= members[index].fraction
+    mutating func finish(_ member: inout Member, isSuccess: Bool) {
+        runningFraction -= member.fraction
         // The member moves no more bytes, so its total becomes the number of bytes that it has moved.
-        progress.upload.end(&members[index].upload)
-        progress.download.end(&members[index].download)
-        members[index] = Member()
+        progress.upload.end(&member.upload)
+        progress.download.end(&member.download)
         count(1, failed: isSuccess ? 0 : 1)
     }
 
@@ -558,8 +528,7 @@ struct BatchMeter {
 }
 
 extension ByteProgress {
-    // `counted` is the member's contribution to the sum. A body that starts again counts once it has passed its former
-    // position.
+    // `counted` is what the sum contains of the member. A body that starts again counts from its former position on.
     fileprivate mutating func add(_ member: ByteProgress, countedIn counted: inout ByteProgress) {
         let bytes = max(counted.completedBytes, member.completedBytes)
         // Servers may announce any number, and the sum must not overflow.
@@ -602,8 +571,7 @@ extension RequestManager {
     ///   - failFast: whether the first failure cancels all other members.
     ///   - keepsResults: whether ``Batch/results`` are stored; otherwise memory does not grow with their number.
     ///   - onResult: called once for each pulled request, with its index, on the member's own serial executor or where
-    ///     the configuration sends callbacks, so several calls may run at once. The batch finishes after the last call.
-    ///     Requests that are added later have their own handlers.
+    ///     the configuration sends callbacks, so several calls may run at once; before the end of the batch.
     public func batch<Output, Requests: Collection & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

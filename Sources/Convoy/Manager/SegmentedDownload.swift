@@ -17,12 +17,10 @@ import Foundation
 /// print(try await download.file())
 /// ```
 ///
-/// Mirrors require a digest of the complete file, because they may hold another version. If the digest does not
-/// match, the error lists which server sent which bytes.
+/// Mirrors may hold another version, so they require a digest; if it differs, the error lists who sent which bytes.
 ///
 /// ## Concurrency
-/// Every member may be used from any thread. The operations count against the manager's limits. If the limit for each
-/// host is below the number of segments, some segments wait.
+/// Every member may be used from any thread. The operations count against the manager's limits, so segments may wait.
 ///
 /// ## Topics
 /// - ``file()``

@@ -122,8 +122,7 @@ public struct TransferMetrics: Sendable, Hashable {
     public var isReusedConnection = false
     /// The HTTP version of the response: `1.0`, `1.1`, `2` or `3`.
     public var httpVersion = ""
-    /// The TLS version of a new connection, `1.2` or `1.3`, for display; empty without TLS, for a reused connection,
-    /// and if libcurl does not report it.
+    /// The TLS version of a new connection, `1.2` or `1.3`, for display; empty without TLS, if reused, or if unknown.
     public var tlsVersion = ""
     /// The TLS library's name of the cipher suite; empty if ``tlsVersion`` is empty.
     public var tlsCipher = ""

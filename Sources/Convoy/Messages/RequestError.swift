@@ -102,18 +102,14 @@ public struct RequestError: Error, Sendable, CustomStringConvertible, LocalizedE
         }
     }
 
-    func refused(_ words: String, _ underlying: any Error) -> RequestError {
+    func refused(_ words: String, _ underlying: (any Error)?) -> RequestError {
         var error = self
         error.parts.value.message += words
         error.parts.value.underlying = underlying
         return error
     }
 
-    func noting(_ note: String) -> RequestError {
-        var error = self
-        error.parts.value.message += "; \(note)"
-        return error
-    }
+    func noting(_ note: String) -> RequestError { refused("; \(note)", underlying) }
 
     var lacksDescriptors: Bool { (underlying as? POSIXError).map { Self.shortages.contains($0.code) } ?? false }
 

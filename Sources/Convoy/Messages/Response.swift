@@ -90,17 +90,6 @@ public struct ResponseHead: Sendable, Hashable, CustomReflectable {
     }
 }
 
-extension Response: CustomReflectable {
-    /// The properties that a description shows: the value, and the parts of the exchange.
-    public var customMirror: Mirror {
-        let children: KeyValuePairs<String, Any> = [
-            "value": value, "request": request, "head": head, "timings": timings, "transfer": transfer,
-            "metrics": metrics as Any,
-        ]
-        return Mirror(self, children: children, displayStyle: .struct)
-    }
-}
-
 /// The response to a request: the request as sent, the decoded body, the head and the timings.
 ///
 /// ## Topics
@@ -139,7 +128,7 @@ public struct Response<Value: Sendable>: Sendable {
     public var headerFields: HeaderFields { exchange.head.headerFields }
 }
 
-extension Response {
+extension Response: CustomReflectable {
     /// Makes a response, for stubs in your own tests.
     public init(
         value: Value, request: PreparedRequest, head: ResponseHead, timings: Timings = Timings(),
@@ -150,6 +139,15 @@ extension Response {
             exchange: Exchange(
                 request: request, head: head, timings: timings, transfer: transfer,
                 metrics: metrics.map { CopyOnWrite($0) }, earlierAttempts: []))
+    }
+
+    /// The properties that a description shows: the value, and the parts of the exchange.
+    public var customMirror: Mirror {
+        let children: KeyValuePairs<String, Any> = [
+            "value": value, "request": request, "head": head, "timings": timings, "transfer": transfer,
+            "metrics": metrics as Any,
+        ]
+        return Mirror(self, children: children, displayStyle: .struct)
     }
 }
 

@@ -40,8 +40,7 @@ extension PreparedRequest {
         return body.before + "curl " + words.joined(separator: " ") + body.after
     }
 
-    /// The fields in curl's syntax: `Name;` for a field without a value, `Name:` to remove a field that curl would
-    /// add.
+    /// In curl's syntax: `Name;` for a field without a value, `Name:` to remove a field that curl would add.
     private func headerLines(revealingSecrets: Bool, _ body: CURLBody) -> [String] {
         var lines = headerFields.filter { !$0.isFraming }.map { field in
             let value = (revealingSecrets ? field.value : field.shownValue).trimmingBlanks
@@ -65,8 +64,7 @@ extension PreparedRequest {
 extension Request {
     /// The request as a command for `curl`; see ``PreparedRequest/cURLCommand(revealingSecrets:)``.
     ///
-    /// The values that a manager adds, such as an interceptor's token or a cookie, are only in
-    /// ``AttemptRecord/request``.
+    /// What a manager adds, such as an interceptor's token or a cookie, is only in ``AttemptRecord/request``.
     ///
     /// - Throws: `.invalidRequest` for a request that cannot be sent, with the reason; `.bodyUnreadable`.
     public func cURLCommand(
@@ -152,13 +150,11 @@ private struct CURLBody {
 
 extension String {
     // One word of a shell command, on one line unless the text ends in a line feed. The program receives exactly this
-    // text in dash, bash and zsh, also at a prompt with history expansion. A typed or pasted control character would
-    // edit or end the line at a prompt. So a text with control characters is written with escapes, which `printf`
-    // decodes. A word cannot contain NUL.
+    // text in dash, bash and zsh, also at a prompt with history expansion. A control character at a prompt would edit
+    // or end the line, so it is written with an escape, which `printf` decodes. A word cannot contain NUL.
     var shellWord: String {
         guard unicodeScalars.contains(where: \.isUnsafeAtPrompt) else {
-            // Between single quotes only the quote itself is special. The text is split at scalars, because a quote and
-            // a combining mark after it form one character.
+            // Between single quotes only the quote is special. Scalars, because a quote may have a combining mark.
             let pieces = unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map { String($0) }
             return "'" + pieces.joined(separator: #"'\''"#) + "'"
         }

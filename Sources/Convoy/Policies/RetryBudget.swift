@@ -43,63 +43,42 @@ public struct RetryBudget: Sendable, Hashable {
     }()
 }
 
-/// The balance of a ``RetryBudget``, in integers so that rounding loses nothing.
+/// The balance of a ``RetryBudget``.
 struct RetryBudgetState: Sendable {
-    // One retry counts as a million units. The smallest rate, a thousandth of a retry per second, then adds one unit
-    // per millisecond.
-    private static let retry: Int64 = 1_000_000
-    private static let longestPause = Duration.seconds(864_000)
-
-    private let isUnlimited: Bool
-    private let earned: Int64
-    private let perMillisecond: Int64
-    private let reserve: Int64
-    private let limit: Int64
-    private var balance: Int64
+    private let budget: RetryBudget
+    private var balance: Double
     private var counted: ContinuousClock.Instant?
 
-    init(_ budget: RetryBudget) {
-        isUnlimited = budget.isUnlimited
-        earned = Self.whole(budget.ratio, times: Double(Self.retry), atMost: 1_000 * Self.retry)
-        perMillisecond = Self.whole(budget.reservePerSecond, times: 1_000, atMost: 1_000 * Self.retry)
-        reserve = Self.whole(Double(budget.reserve), times: 1, atMost: Self.retry) * Self.retry
-        limit = max(reserve, Self.whole(Double(budget.maxSaved), times: 1, atMost: Self.retry) * Self.retry)
-        balance = reserve
+    init(_ given: RetryBudget) {
+        var budget = given
+        // With 0 as its first argument, `max` returns 0 for NaN.
+        budget.ratio = max(0, min(given.ratio, 1_000))
+        budget.reservePerSecond = max(0, min((given.reservePerSecond * 1_000).rounded() / 1_000, 1_000_000))
+        budget.reserve = max(0, min(given.reserve, 1_000_000))
+        budget.maxSaved = max(budget.reserve, min(given.maxSaved, 1_000_000))
+        (self.budget, balance) = (budget, Double(budget.reserve))
     }
 
     mutating func noteRequest(now: ContinuousClock.Instant) {
-        guard !isUnlimited else { return }
+        guard !budget.isUnlimited else { return }
         refill(now)
-        balance = min(balance + earned, limit)
+        balance = min(balance + budget.ratio, Double(budget.maxSaved))
     }
 
     mutating func take(now: ContinuousClock.Instant) -> Bool {
-        guard !isUnlimited else { return true }
+        guard !budget.isUnlimited else { return true }
         refill(now)
-        guard balance >= Self.retry else { return false }
-        balance -= Self.retry
+        // Sums of fractions are not exact; what is taken too early is missing from the balance afterwards.
+        guard balance > 1 - 1e-6 else { return false }
+        balance -= 1
         return true
     }
 
     /// Earned retries above the reserve are not changed.
     private mutating func refill(_ now: ContinuousClock.Instant) {
-        guard let since = counted, balance < reserve else {
-            counted = max(now, counted ?? now)
-            return
-        }
-        let elapsed = since.duration(to: now)
-        guard elapsed > .zero else { return }
-        // The time is limited to ten days, because `components` traps when the seconds overflow.
-        let (seconds, attoseconds) = min(elapsed, Self.longestPause).components
-        let milliseconds = seconds * 1_000 + attoseconds / 1_000_000_000_000_000
-        // The remainder below a millisecond is counted the next time.
-        counted = elapsed > Self.longestPause ? now : since + .milliseconds(milliseconds)
-        balance += min(milliseconds * perMillisecond, reserve - balance)
-    }
-
-    private static func whole(_ value: Double, times factor: Double, atMost limit: Int64) -> Int64 {
-        let product = (value * factor).rounded()
-        // NaN also fails this comparison.
-        return product > 0 ? Int64(min(product, Double(limit))) : 0
+        defer { counted = max(now, counted ?? now) }
+        guard let counted, balance < Double(budget.reserve) else { return }
+        let earned = counted.duration(to: now).seconds * budget.reservePerSecond
+        balance = min(balance + earned, Double(budget.reserve))
     }
 }

@@ -6,10 +6,10 @@
 /// each value replaces the one before, such as progress, a slow reader receives only the latest.
 public struct Broadcast<Element: Sendable>: AsyncSequence, Sendable {
     let source: BroadcastSource<Element>
-    var pace: BroadcastPace?
+    var interval: Duration?
 
     /// Makes an iterator that reads events from now on.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: source.makeReader(pace)) }
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(reader: source.makeReader(every: interval)) }
 
     /// Reads a broadcast.
     public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
@@ -20,86 +20,14 @@ public struct Broadcast<Element: Sendable>: AsyncSequence, Sendable {
     }
 }
 
-struct BroadcastPace: Sendable {
-    let interval: Duration
-    let clock: any RequestClock
-
-    init(_ interval: Duration, _ clock: any RequestClock) {
-        // The interval is limited to 1,000,000,000 seconds. With a longer one, a moment plus the interval could
-        // overflow.
-        self.interval = min(interval, .seconds(1_000_000_000))
-        self.clock = clock
-    }
-}
-
-/// The caller must not send concurrently.
+/// One lock guards the values of all readers, so that a reader made during a call receives its value or its end.
 final class BroadcastSource<Element: Sendable>: Sendable {
-    private struct WeakReader {
-        weak var reader: BroadcastReader<Element>?
-    }
+    fileprivate typealias Effect = (
+        continuation: CheckedContinuation<Element?, Never>?, element: Element?, due: ContinuousClock.Instant?
+    )
 
-    private struct State {
-        var readers: [WeakReader] = []
-        /// When `readers` has this many entries, `add` removes those of released readers.
-        var sweepCount = 16
-        var last: Element?
-        var hasEnded = false
-
-        // The caller releases the returned references outside the lock, because any of them may be the last.
-        mutating func add(_ reader: BroadcastReader<Element>) -> [BroadcastReader<Element>] {
-            defer { readers.append(WeakReader(reader: reader)) }
-            guard readers.count >= sweepCount else { return [] }
-            let live = readers.compactMap(\.reader)
-            readers = live.map { WeakReader(reader: $0) }
-            sweepCount = max(16, 2 * live.count)
-            return live
-        }
-    }
-
-    private let state = Locked(State())
-    let replaces: @Sendable (_ waiting: Element, _ new: Element) -> Bool
-    let repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)?
-
-    init(
-        replaces: @escaping @Sendable (_ waiting: Element, _ new: Element) -> Bool,
-        repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)? = nil
-    ) { (self.replaces, self.repeats) = (replaces, repeats) }
-
-    func send(_ element: Element) { tell(element, isEnd: false) }
-
-    func end(with element: Element? = nil) { tell(element, isEnd: true) }
-
-    /// Value and end are stored in one step, so that a reader made during the call receives the value too.
-    private func tell(_ element: Element?, isEnd: Bool) {
-        let readers = state.withLock { state -> [BroadcastReader<Element>] in
-            guard !state.hasEnded else { return [] }
-            state.last = element ?? state.last
-            state.hasEnded = isEnd
-            defer { if isEnd { state.readers = [] } }
-            return state.readers.compactMap(\.reader)
-        }
-        for reader in readers {
-            if let element { reader.push(element) }
-            if isEnd { reader.end() }
-        }
-    }
-
-    func makeReader(_ pace: BroadcastPace? = nil) -> BroadcastReader<Element> {
-        let reader = BroadcastReader(self, pace)
-        let (last, hasEnded, others) = state.withLock { state in
-            (state.last, state.hasEnded, state.hasEnded ? [] : state.add(reader))
-        }
-        withExtendedLifetime(others) {}
-        if hasEnded {
-            if let last { reader.push(last) }
-            reader.end()
-        }
-        return reader
-    }
-}
-
-final class BroadcastReader<Element: Sendable>: Sendable {
-    private struct State {
+    fileprivate struct Reader: Sendable {
+        let interval: Duration?
         var waiting = Fifo<Element>()
         var continuation: CheckedContinuation<Element?, Never>?
         var hasEnded = false
@@ -107,82 +35,139 @@ final class BroadcastReader<Element: Sendable>: Sendable {
         var last: Element?
         var due: ContinuousClock.Instant?
         var isTimerSet = false
+
+        // With an interval, a value waits until it has passed since the last delivery, or until the end.
+        mutating func give(_ now: ContinuousClock.Instant?) -> Effect {
+            guard let continuation, !waiting.isEmpty || hasEnded else { return (nil, nil, nil) }
+            if let now, let due, now < due, !hasEnded {
+                defer { isTimerSet = true }
+                return (nil, nil, isTimerSet ? nil : due)
+            }
+            self.continuation = nil
+            if let interval, let now { due = now + interval }
+            return (continuation, waiting.popFirst(), nil)
+        }
     }
 
-    private let source: BroadcastSource<Element>
-    private let pace: BroadcastPace?
+    private struct State {
+        var readers: [Int: Reader] = [:]
+        var readerCount = 0
+        var last: Element?
+        var lastNumber = 0
+        var hasEnded = false
+    }
+
     private let state = Locked(State())
+    let clock: (any RequestClock)?
+    private let replaces: @Sendable (_ waiting: Element, _ new: Element) -> Bool
+    private let repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)?
 
-    init(_ source: BroadcastSource<Element>, _ pace: BroadcastPace?) { (self.source, self.pace) = (source, pace) }
+    /// - Parameter clock: needed for readers with an interval. The functions run under a lock.
+    init(
+        clock: (any RequestClock)? = nil,
+        replaces: @escaping @Sendable (_ waiting: Element, _ new: Element) -> Bool,
+        repeats: (@Sendable (_ last: Element, _ new: Element) -> Bool)? = nil
+    ) { (self.clock, self.replaces, self.repeats) = (clock, replaces, repeats) }
 
-    func push(_ element: Element) {
-        state.withLock { state in
-            guard !state.hasEnded else { return }
-            if let repeats = source.repeats {
-                if let last = state.last, repeats(last, element) { return }
-                state.last = element
-            }
-            if let last = state.waiting.last, source.replaces(last, element) {
-                state.waiting.replaceLast(with: element)
-            } else {
-                state.waiting.append(element)
+    /// - Parameter number: of concurrent calls, one with a lower number than the last has no effect; nil for no order.
+    func send(_ element: Element, number: Int? = nil) { tell(element, number, isEnd: false) }
+
+    func end(with element: Element? = nil, number: Int? = nil) { tell(element, number, isEnd: true) }
+
+    private func tell(_ element: Element?, _ number: Int?, isEnd: Bool) {
+        let now = clock?.now
+        var effects = state.withLock { state -> [(id: Int, effect: Effect)] in
+            guard !state.hasEnded, number ?? .max > state.lastNumber else { return [] }
+            state.lastNumber = number ?? state.lastNumber
+            state.last = element ?? state.last
+            state.hasEnded = isEnd
+            return state.readers.indices.map { index in
+                let id = state.readers.keys[index]
+                if let element { push(element, to: &state.readers.values[index]) }
+                if isEnd { state.readers.values[index].hasEnded = true }
+                return (id, state.readers.values[index].give(now))
             }
         }
-        give()
+        if effects.count > 1 { effects.sort { $0.id < $1.id } }
+        for (id, effect) in effects { perform(effect, for: id) }
     }
 
-    func end() {
-        state.withLock { $0.hasEnded = true }
-        give()
-    }
-
-    private func cancel() {
-        let continuation = state.withLock { state in
-            state.hasEnded = true
-            defer { state.continuation = nil }
-            return state.continuation
+    private func push(_ element: Element, to reader: inout Reader) {
+        guard !reader.hasEnded else { return }
+        if let repeats {
+            if let last = reader.last, repeats(last, element) { return }
+            reader.last = element
         }
-        continuation?.resume(returning: nil)
+        if let last = reader.waiting.last, replaces(last, element) {
+            reader.waiting.replaceLast(with: element)
+        } else {
+            reader.waiting.append(element)
+        }
     }
+
+    func makeReader(every interval: Duration? = nil) -> BroadcastReader<Element> {
+        let id = state.withLock { state in
+            // The interval is limited to 1,000,000,000 seconds, because a moment plus a longer one could overflow.
+            var reader = Reader(interval: interval.map { min($0, .seconds(1_000_000_000)) }, hasEnded: state.hasEnded)
+            if state.hasEnded, let last = state.last { reader.waiting.append(last) }
+            state.readerCount += 1
+            state.readers[state.readerCount] = reader
+            return state.readerCount
+        }
+        return BroadcastReader(self, id)
+    }
+
+    /// The unread values are released outside the lock.
+    fileprivate func remove(_ id: Int) { _ = state.withLock { $0.readers.removeValue(forKey: id) } }
+
+    /// `change` may return what happens instead of a delivery.
+    fileprivate func change(_ id: Int, _ change: (inout Reader) -> Effect?) {
+        let now = clock?.now
+        let effect = state.withLock { state -> Effect in
+            guard var reader = state.readers.removeValue(forKey: id) else { return (nil, nil, nil) }
+            defer { state.readers[id] = reader }
+            return change(&reader) ?? reader.give(now)
+        }
+        perform(effect, for: id)
+    }
+
+    private func perform(_ effect: Effect, for id: Int) {
+        effect.continuation?.resume(returning: effect.element)
+        guard let due = effect.due else { return }
+        _ = clock?.wake(at: due) { [weak self] in
+            self?.change(id) { reader in
+                reader.isTimerSet = false
+                return nil
+            }
+        }
+    }
+}
+
+final class BroadcastReader<Element: Sendable>: Sendable {
+    private let source: BroadcastSource<Element>
+    private let id: Int
+
+    fileprivate init(_ source: BroadcastSource<Element>, _ id: Int) { (self.source, self.id) = (source, id) }
+
+    deinit { source.remove(id) }
 
     func next() async -> Element? {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let isMisused = state.withLock { state in
+                source.change(id) { reader in
                     // A second waiter on one iterator gets nil at once, so that the first continuation is not leaked.
-                    guard state.continuation == nil else { return true }
-                    state.continuation = continuation
-                    if Task.isCancelled { state.hasEnded = true }
-                    return false
+                    guard reader.continuation == nil else { return (continuation, nil, nil) }
+                    reader.continuation = continuation
+                    if Task.isCancelled { reader.hasEnded = true }
+                    return nil
                 }
-                if isMisused { continuation.resume(returning: nil) } else { give() }
             }
         } onCancel: {
-            cancel()
-        }
-    }
-
-    // With a pace, a value waits until the interval has passed since the last delivery, or until the end.
-    private func give() {
-        let now = pace?.clock.now
-        let (continuation, element, due) = state.withLock {
-            state -> (CheckedContinuation<Element?, Never>?, Element?, ContinuousClock.Instant?) in
-            guard let continuation = state.continuation, !state.waiting.isEmpty || state.hasEnded else {
-                return (nil, nil, nil)
+            source.change(id) { reader in
+                reader.hasEnded = true
+                defer { reader.continuation = nil }
+                return (reader.continuation, nil, nil)
             }
-            if let now, let due = state.due, now < due, !state.hasEnded {
-                defer { state.isTimerSet = true }
-                return (nil, nil, state.isTimerSet ? nil : due)
-            }
-            state.continuation = nil
-            if let pace, let now { state.due = now + pace.interval }
-            return (continuation, state.waiting.popFirst(), nil)
-        }
-        continuation?.resume(returning: element)
-        guard let due else { return }
-        _ = pace?.clock.wake(at: due) { [weak self] in
-            self?.state.withLock { $0.isTimerSet = false }
-            self?.give()
         }
     }
 }

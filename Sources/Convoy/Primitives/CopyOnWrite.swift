@@ -1,7 +1,6 @@
 // A large value in an object, which is copied only when a shared value changes.
 
-/// For values with many fields or with a field of another library's type, such as `URL`: copying such a value calls a
-/// function for each field, copying this one retains the object.
+/// For values with many fields or another library's, such as `URL`: copying this one only retains the object.
 package struct CopyOnWrite<Value: Sendable>: @unchecked Sendable {
     // @unchecked: the object is changed only while this value is its only owner.
     private final class Box {

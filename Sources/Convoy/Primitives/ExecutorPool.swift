@@ -1,5 +1,6 @@
 // An executor for code that may block. It keeps the order for each member, and adds threads while code blocks.
 import Foundation
+import Synchronization
 
 /// An object whose queued code an ``ExecutorPool`` runs in order, on any of its threads.
 protocol ExecutorMember: AnyObject, Sendable {
@@ -9,7 +10,7 @@ protocol ExecutorMember: AnyObject, Sendable {
 /// Runs callbacks, decoders and builders of one manager's operations, or the disk operations of all downloads.
 ///
 /// A member is queued once, with all the code it has to run. A worker (thread) dequeues the member, runs that code in
-/// order and dequeues the next member. One worker suffices for brief code. `ExecutorClock` ticks every two milliseconds
+/// order and dequeues the next member. One worker suffices for brief code. A clock ticks every two milliseconds
 /// while members wait. If no member was dequeued during the last two ticks, the workers are assumed to block, and their
 /// number doubles. If some were dequeued, one worker is added, up to the number of cores. Blocking code therefore delays
 /// other members by about four milliseconds; with less, workers that wait for a core would also count as blocked.
@@ -26,6 +27,7 @@ final class ExecutorPool: Sendable {
         var idle: [DispatchQueue] = []
         var queueCount = 0
         let quality: DispatchQoS
+        let limit: WorkerLimit
 
         mutating func makeWorker() -> DispatchQueue {
             workers += 1
@@ -35,13 +37,12 @@ final class ExecutorPool: Sendable {
             return DispatchQueue(label: "convoy.executor.\(name)\(queueCount)", qos: quality)
         }
 
-        /// Returns whether the caller must give one extra worker back to the limit.
-        mutating func retire(_ queue: DispatchQueue) -> Bool {
+        mutating func retire(_ queue: DispatchQueue) {
             workers -= 1
             if idle.count < ExecutorPool.coreCount { idle.append(queue) }
-            guard extraWorkers > 0 else { return false }
+            guard extraWorkers > 0 else { return }
             extraWorkers -= 1
-            return true
+            limit.free.wrappingAdd(1, ordering: .relaxed)
         }
     }
 
@@ -57,26 +58,19 @@ final class ExecutorPool: Sendable {
         /// The limit for disk operations; separate, so that a hanging disk blocks no callback.
         static let disk = WorkerLimit(96)
 
-        private let free: Locked<Int>
+        fileprivate let free: Atomic<Int>
 
-        init(_ limit: Int) { free = Locked(limit) }
+        init(_ limit: Int) { free = Atomic(limit) }
 
-        func take(_ wanted: Int) -> Int {
-            free.withLock { free in
-                let granted = min(wanted, free)
-                free -= granted
-                return granted
-            }
+        fileprivate func take(_ wanted: Int) -> Int {
+            let missing = min(wanted, max(0, -free.wrappingSubtract(wanted, ordering: .relaxed).newValue))
+            free.wrappingAdd(missing, ordering: .relaxed)
+            return wanted - missing
         }
-
-        func giveBack() { free.withLock { $0 += 1 } }
     }
 
-    private let extraWorkers: WorkerLimit
-
-    init(extraWorkers: WorkerLimit = .callbacks, quality: DispatchQoS = .unspecified) {
-        self.extraWorkers = extraWorkers
-        state = Locked(State(quality: quality))
+    init(extraWorkers limit: WorkerLimit = .callbacks, quality: DispatchQoS = .unspecified) {
+        state = Locked(State(quality: quality, limit: limit))
     }
 
     func submit(_ member: any ExecutorMember, isFirst: Bool = false) {
@@ -88,7 +82,13 @@ final class ExecutorPool: Sendable {
             return (nil, true)
         }
         if let queue { WakeUps.perform { self.work(on: queue) } }
-        if ticks { ExecutorClock.shared.begin(self) }
+        let beginsTicking =
+            ticks
+            && Self.ticking.withLock { pools in
+                pools.append(self)
+                return pools.count == 1
+            }
+        if beginsTicking { Self.clock.async { Self.tickAll() } }
     }
 
     // Called on a worker, which is not counted meanwhile. If it was the only one and members wait, another starts.
@@ -109,61 +109,44 @@ final class ExecutorPool: Sendable {
     }
 
     private func takeNext(for queue: DispatchQueue) -> (any ExecutorMember)? {
-        let (member, wasExtra) = state.withLock { state -> ((any ExecutorMember)?, Bool) in
+        state.withLock { state in
             let member = state.waiting.popFirst()
-            if member != nil { state.hasDequeued = true }
-            return (member, member == nil && state.retire(queue))
+            if member == nil { state.retire(queue) } else { state.hasDequeued = true }
+            return member
         }
-        if wasExtra { extraWorkers.giveBack() }
-        return member
     }
 
     func tick() -> Bool {
-        let (isTicking, wanted) = state.withLock { state -> (Bool, Int) in
+        let (isTicking, queues) = state.withLock { state -> (Bool, [DispatchQueue]) in
             state.stillTicks = state.hasDequeued ? 0 : state.stillTicks + 1
             state.hasDequeued = false
             state.quietTicks = state.waiting.isEmpty ? state.quietTicks + 1 : 0
             state.isTicking = state.quietTicks < Self.idleTicks
             let isBlocked = state.stillTicks >= Self.blockedTicks
             let most = isBlocked ? max(1, state.workers) : state.workers < Self.coreCount ? 1 : 0
-            return (state.isTicking, min(state.waiting.count, most))
-        }
-        guard wanted > 0 else { return isTicking }
-        let granted = extraWorkers.take(wanted)
-        let queues = state.withLock { state in
+            let granted = state.limit.take(min(state.waiting.count, most))
             state.extraWorkers += granted
-            return (0..<granted).map { _ in state.makeWorker() }
+            return (state.isTicking, (0..<granted).map { _ in state.makeWorker() })
         }
         for queue in queues { work(on: queue) }
         return isTicking
     }
-}
 
-/// One sleeping thread serves all pools; a timer of libdispatch would wake two threads for each tick.
-private final class ExecutorClock: Sendable {
-    static let shared = ExecutorClock()
+    private static let clock = DispatchQueue(label: "convoy.executors")
+    private static let ticking = Locked<[ExecutorPool]>([])
 
-    private let queue = DispatchQueue(label: "convoy.executors")
-    private let pools = Locked<[ExecutorPool]>([])
-
-    func begin(_ pool: ExecutorPool) {
-        let isFirst = pools.withLock { pools in
-            pools.append(pool)
-            return pools.count == 1
-        }
-        if isFirst { queue.async { self.run() } }
-    }
-
-    private func run() {
-        repeat {
+    /// One sleeping thread serves all pools; a timer of libdispatch would wake two threads for each tick.
+    private static func tickAll() {
+        var isOver = false
+        while !isOver {
             usleep(2_000)
-            for pool in pools.withLock({ $0 }) where !pool.tick() {
-                pools.withLock { pools in
-                    // A pool that has called `begin(_:)` again since its tick is in the list twice; one entry stays.
-                    if let index = pools.firstIndex(where: { $0 === pool }) { pools.remove(at: index) }
-                }
+            let quiet = ticking.withLock { $0 }.filter { !$0.tick() }
+            isOver = ticking.withLock { pools in
+                // A pool that has begun to tick again since its tick is in the list twice; one entry stays.
+                for pool in quiet { _ = pools.firstIndex { $0 === pool }.map { pools.remove(at: $0) } }
+                return pools.isEmpty
             }
-        } while !pools.withLock(\.isEmpty)
+        }
     }
 }
 
@@ -187,58 +170,50 @@ struct ExecutorWork {
     }
 }
 
-/// One object for each thread, made at its first use and released when the thread ends.
-struct ThreadObject<Value: AnyObject>: Sendable {
-    private let key: pthread_key_t?
-
-    init() {
-        var key = pthread_key_t()
-        let result = pthread_key_create(&key) { object in
-            // The parameter is an optional on Linux only.
-            let object: UnsafeMutableRawPointer? = object
-            if let object { Unmanaged<AnyObject>.fromOpaque(object).release() }
-        }
-        self.key = result == 0 ? key : nil
-    }
-
-    func value(_ make: () -> Value) -> Value? {
-        guard let key else { return nil }
-        if let known = pthread_getspecific(key) { return Unmanaged<Value>.fromOpaque(known).takeUnretainedValue() }
-        let made = make()
-        let reference = Unmanaged.passRetained(made)
-        if pthread_setspecific(key, reference.toOpaque()) == 0 { return made }
-        reference.release()
-        return nil
-    }
-}
-
+/// A variable that each thread has for itself, nil at first and released when the thread ends.
+///
 /// Reading a pthread key takes a few nanoseconds, reading the thread dictionary about a hundred.
-struct ThreadSlot<Value: AnyObject>: Sendable {
-    /// Nil if the process has no key left; the references are then in the threads' dictionaries.
+struct ThreadSlot<Value>: Sendable {
+    private final class Box {
+        var value: Value?
+    }
+
+    /// Nil if the process has no key left; the boxes are then in the threads' dictionaries.
     private let key: pthread_key_t?
     private let name = "convoy.\(UUID().uuidString)"
 
     init(hasKey: Bool = true) {
         var key = pthread_key_t()
-        self.key = hasKey && pthread_key_create(&key, nil) == 0 ? key : nil
+        let result = pthread_key_create(&key) { box in
+            // The parameter is an optional on Linux only.
+            let box: UnsafeMutableRawPointer? = box
+            if let box { Unmanaged<AnyObject>.fromOpaque(box).release() }
+        }
+        self.key = hasKey && result == 0 ? key : nil
+    }
+
+    private var box: Box {
+        let known = key.map { pthread_getspecific($0).map { Unmanaged<Box>.fromOpaque($0).takeUnretainedValue() } }
+        if let box = known ?? Thread.current.threadDictionary[name] as? Box { return box }
+        let box = Box()
+        if let key {
+            pthread_setspecific(key, Unmanaged.passRetained(box).toOpaque())
+        } else {
+            Thread.current.threadDictionary[name] = box
+        }
+        return box
     }
 
     var value: Value? {
-        guard let key else { return Thread.current.threadDictionary[name] as? Value }
-        return pthread_getspecific(key).map { Unmanaged<Value>.fromOpaque($0).takeUnretainedValue() }
+        get { box.value }
+        nonmutating set { box.value = newValue }
     }
 
     func with<Result>(_ value: Value, _ body: () -> Result) -> Result {
-        guard let key else {
-            let values = Thread.current.threadDictionary
-            let outer = values[name]
-            values[name] = value
-            defer { values[name] = outer }
-            return body()
-        }
-        let outer = pthread_getspecific(key)
-        pthread_setspecific(key, Unmanaged.passUnretained(value).toOpaque())
-        defer { pthread_setspecific(key, outer) }
+        let box = box
+        let outer = box.value
+        box.value = value
+        defer { box.value = outer }
         return body()
     }
 }

@@ -35,3 +35,5 @@ struct Fifo<Element> {
         return elements[head]
     }
 }
+
+extension Fifo: Sendable where Element: Sendable {}

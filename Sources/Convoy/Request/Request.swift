@@ -32,9 +32,8 @@ public struct Request<Output: Sendable>: Sendable, CustomStringConvertible, Cust
 
     /// Describes a request whose output is made by your function from a complete body.
     ///
-    /// A relative URL is resolved against the manager's base URL (RFC 3986, section 5). An error that the function
-    /// throws becomes `.decodingFailed`. It runs in order with the operation's callbacks, never on a transport's
-    /// thread, and may block.
+    /// A relative URL is resolved against the manager's base URL (RFC 3986, section 5). The function runs in order with
+    /// the operation's callbacks, never on a transport's thread, and may block. Its error becomes `.decodingFailed`.
     public init(
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output
@@ -45,9 +44,7 @@ public struct Request<Output: Sendable>: Sendable, CustomStringConvertible, Cust
     init(
         _ method: HTTPMethod, _ url: some RequestURL, byFunction: Bool = false, _ decode: @escaping BodyDecoder<Output>
     ) {
-        sharedCore = CopyOnWrite(RequestCore(method: method, url: url.requestURL))
-        self.decode = decode
-        decodesByFunction = byFunction
+        self.init(core: RequestCore(method: method, url: url.requestURL), byFunction: byFunction, decode: decode)
         if core.url == nil {
             let text = String(describing: url)
             // If the text cannot be parsed, it may contain a password anywhere before an at sign.

@@ -105,31 +105,3 @@ import Foundation
     /// A mirror of the summary only, because a reflection of the properties would show secrets.
     var customMirror: Mirror { Mirror(self, children: ["request": summary.description]) }
 }
-
-extension URL {
-    // Many requests to one host may be queued, and each stores its origin. So each thread remembers the last origin
-    // that it read.
-    var sharedOrigin: String? {
-        var text = absoluteString
-        return text.withUTF8 { bytes in
-            guard let (end, hasPort) = Self.usualAuthority(bytes) else { return nil }
-            // The fifth byte distinguishes http from https.
-            let port = hasPort ? "" : bytes[4] == UInt8(ascii: ":") ? ":80" : ":443"
-            let last = LastOrigin.ofThread.value { LastOrigin() }
-            if let last, last.text.utf8.count == end + port.utf8.count, last.text.utf8.starts(with: bytes[..<end]),
-                last.text.utf8.dropFirst(end).elementsEqual(port.utf8)
-            {
-                return last.text
-            }
-            let origin = String(decoding: bytes[..<end], as: UTF8.self) + port
-            last?.text = origin
-            return origin
-        }
-    }
-}
-
-private final class LastOrigin {
-    static let ofThread = ThreadObject<LastOrigin>()
-
-    var text = ""
-}

@@ -111,14 +111,12 @@ extension Request {
         changed { $0.policies.qualityOfService = quality }
     }
 
-    /// Attaches a value for the operation's ``AnyRequestOperation/userInfo``, never sent, nor shown in descriptions and
-    /// logs; nil removes it.
+    /// Attaches a value for ``AnyRequestOperation/userInfo``, never sent, described or logged; nil removes it.
     public func userInfo(_ key: String, _ value: (any Sendable)?) -> Self {
         changed { $0.policies.userInfo[key] = value }
     }
 
-    /// Sets the `Idempotency-Key`, by which the server recognises repetitions, so that every method is retried; an
-    /// empty key has no effect.
+    /// Sets the `Idempotency-Key`, by which servers recognise repetitions: unless empty, every method is retried.
     public func idempotencyKey(_ key: String = UUID().uuidString) -> Self { header("Idempotency-Key", key) }
 
     /// Sets how the request uses the cache of its manager; ``maxCacheAge(_:)`` and ``maxCacheStaleness(_:)`` are valid

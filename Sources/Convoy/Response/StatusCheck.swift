@@ -2,28 +2,22 @@
 
 /// Decides whether a status code is acceptable, without user code, because it runs on a transport's thread.
 public struct StatusCheck: Sendable, Hashable {
-    private enum Kind: Hashable {
-        case range(ClosedRange<Int>)
-        case codes(Set<Int>)
-    }
-
-    private let kind: Kind
+    private let codes: RangeSet<Int>
 
     /// Accepts 200 to 299; this is the default of a manager.
-    public static let successful = StatusCheck(kind: .range(200...299))
+    public static let successful = StatusCheck(codes: RangeSet(200..<300))
     /// Accepts every status code, for a caller that examines the code itself.
-    public static let any = StatusCheck(kind: .range(.min ... .max))
+    public static let any = StatusCheck(codes: RangeSet(.min ..< .max))
     /// Accepts the codes in a range.
-    public static func range(_ codes: ClosedRange<Int>) -> StatusCheck { StatusCheck(kind: .range(codes)) }
-    /// Accepts the codes in a set.
-    public static func codes(_ codes: Set<Int>) -> StatusCheck { StatusCheck(kind: .codes(codes)) }
-
-    func callAsFunction(_ statusCode: Int) -> Bool {
-        switch kind {
-        case .range(let codes): codes.contains(statusCode)
-        case .codes(let codes): codes.contains(statusCode)
-        }
+    public static func range(_ codes: ClosedRange<Int>) -> StatusCheck {
+        StatusCheck(codes: RangeSet(Range(codes.clamped(to: .min ... .max - 1))))
     }
+    /// Accepts the codes in a set.
+    public static func codes(_ codes: Set<Int>) -> StatusCheck {
+        StatusCheck(codes: RangeSet(codes.filter { $0 < .max }.map { $0..<$0 + 1 }))
+    }
+
+    func callAsFunction(_ statusCode: Int) -> Bool { codes.contains(statusCode) }
 }
 
 /// A value instead of a function, for the reason of ``StatusCheck``.

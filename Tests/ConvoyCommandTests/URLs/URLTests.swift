@@ -77,7 +77,7 @@ import Testing
     /// Returns the target that the library sends; nil if the library rejects the URL.
     private static func ours(_ input: String) -> String? {
         guard let url = input.requestURL, case .success(let origin) = url.origin else { return nil }
-        return wire(origin + RequestTarget(of: url).text)
+        return wire(origin + url.target.text)
     }
 
     @Test func convoyAgreesWithTheStandardAndCurlOrDiffersForAReason() {

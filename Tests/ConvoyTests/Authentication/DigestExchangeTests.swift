@@ -100,7 +100,7 @@ struct RequestTargetTests {
         ("http://example.org/a?", "/a?", "/a"),
     ])
     func targetIsPathAndQueryAsTheyAre(url: String, text: String, path: String) throws {
-        let target = RequestTarget(of: try #require(URL(string: url)))
+        let target = try #require(URL(string: url)).target
         #expect(target.text == text)
         #expect(target.path == path)
     }

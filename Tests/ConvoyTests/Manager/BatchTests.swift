@@ -377,27 +377,27 @@ import Testing
     @Test func sentBytesMoveTheFraction() {
         var meter = BatchMeter()
         meter.expect(2)
-        meter.start(0)
-        meter.start(1)
+        var (first, second) = (BatchMeter.Member(), BatchMeter.Member())
         let now = ContinuousClock.now
-        meter.move(0, progress(sent: 500, of: 1_000, received: 0, of: 1_000), at: now)
+        meter.move(&first, progress(sent: 500, of: 1_000, received: 0, of: 1_000), at: now)
         #expect(meter.progress.fractionCompleted == 0.125)
         // A small body that was sent is not yet the complete request.
-        meter.move(1, progress(sent: 10, of: 10), at: now)
+        meter.move(&second, progress(sent: 10, of: 10), at: now)
         #expect(meter.progress.fractionCompleted < 0.126)
-        meter.move(1, progress(sent: 10, of: 10, received: 10, of: 10), at: now)
+        meter.move(&second, progress(sent: 10, of: 10, received: 10, of: 10), at: now)
         #expect(abs(meter.progress.fractionCompleted - 0.625) < 1e-9)
-        meter.finish(1, isSuccess: true)
+        meter.finish(&second, isSuccess: true)
         #expect(abs(meter.progress.fractionCompleted - 0.625) < 1e-9)
     }
 
     @Test func lengthsOfAnySizeAreCounted() {
         var meter = BatchMeter()
+        var members = [BatchMeter.Member](repeating: BatchMeter.Member(), count: 3)
         for index in 0..<3 {
-            meter.start(index)
-            meter.move(index, progress(sent: 0, of: nil, received: 1, of: .max), at: ContinuousClock.now)
+            meter.move(
+                &members[index], progress(sent: 0, of: nil, received: 1, of: .max), at: ContinuousClock.now)
         }
-        for index in 0..<3 { meter.finish(index, isSuccess: true) }
+        for index in 0..<3 { meter.finish(&members[index], isSuccess: true) }
         #expect(meter.progress.download.completedBytes == 3)
         #expect(meter.progress.download.totalBytes == 3)
     }
@@ -405,9 +405,9 @@ import Testing
     @Test func theRateIsThatOfAllMembers() {
         var meter = BatchMeter()
         let now = ContinuousClock.now
-        for index in 0..<2 { meter.start(index) }
-        meter.move(0, progress(sent: 0, of: nil, received: 100), at: now)
-        meter.move(1, progress(sent: 0, of: nil, received: 300), at: now + .seconds(1))
+        var (first, second) = (BatchMeter.Member(), BatchMeter.Member())
+        meter.move(&first, progress(sent: 0, of: nil, received: 100), at: now)
+        meter.move(&second, progress(sent: 0, of: nil, received: 300), at: now + .seconds(1))
         #expect(meter.progress.download.bytesPerSecond == 300)
         #expect(meter.progress.upload.bytesPerSecond == nil)
     }
@@ -416,8 +416,8 @@ import Testing
         let clock = VirtualClock()
         let batch = StubServer().manager(clock: clock).batch([Request<Data>.stub("a")])
         let progress = batch.progress(every: .seconds(1))
-        #expect(progress.pace?.interval == .seconds(1))
-        #expect(progress.pace?.clock === clock)
+        #expect(progress.interval == .seconds(1))
+        #expect(progress.source.clock === clock)
         await batch.finished()
         var last: BatchProgress?
         for await value in progress { last = value }

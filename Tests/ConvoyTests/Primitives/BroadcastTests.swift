@@ -9,22 +9,23 @@ import Testing
         return values
     }
 
-    @Test func aReaderCreatedDuringTheEndReceivesTheLastValue() async {
-        let ending = Locked(BroadcastSource<Int>?.none)
-        let latecomers = EventLog<BroadcastReader<Int>>()
-        // The closure runs while the first reader, which has a waiting value, receives the last one.
-        let source = BroadcastSource<Int> { _, _ in
-            if let source = ending.withLock({ $0 }) { latecomers.record(source.makeReader()) }
-            return true
-        }
+    @Test func aReaderCreatedAfterTheEndReceivesTheLastValue() async {
+        let source = BroadcastSource<Int> { _, _ in true }
         let first = source.makeReader()
         source.send(1)
-        ending.withLock { $0 = source }
         source.end(with: 2)
-        ending.withLock { $0 = nil }
         #expect(await all(first) == [2])
-        #expect(latecomers.count == 1)
-        for reader in latecomers.events { #expect(await all(reader) == [2]) }
+        #expect(await all(source.makeReader()) == [2])
+    }
+
+    @Test func aValueWithALowerNumberThanTheLastIsDropped() async {
+        let source = BroadcastSource<Int> { _, _ in false }
+        let reader = source.makeReader()
+        source.send(20, number: 2)
+        source.send(10, number: 1)
+        source.end(with: 30, number: 3)
+        source.send(40, number: 4)
+        #expect(await all(reader) == [20, 30])
     }
 
     @Test func aReleasedReaderIsNotKept() async {
@@ -43,8 +44,8 @@ import Testing
 
     @Test func aPacedReaderReceivesTheLatestValueAfterItsInterval() async {
         let clock = VirtualClock()
-        let source = BroadcastSource<Int> { _, _ in true }
-        let reader = source.makeReader(BroadcastPace(.seconds(1), clock))
+        let source = BroadcastSource<Int>(clock: clock) { _, _ in true }
+        let reader = source.makeReader(every: .seconds(1))
         source.send(1)
         #expect(await reader.next() == 1)
         let seen = EventLog<Int?>()
@@ -67,8 +68,8 @@ import Testing
 
     @Test func aReaderThatWaitsForItsTimeEndsWithItsTask() async {
         let clock = VirtualClock()
-        let source = BroadcastSource<Int> { _, _ in true }
-        let reader = source.makeReader(BroadcastPace(.seconds(1), clock))
+        let source = BroadcastSource<Int>(clock: clock) { _, _ in true }
+        let reader = source.makeReader(every: .seconds(1))
         source.send(1)
         #expect(await reader.next() == 1)
         source.send(2)

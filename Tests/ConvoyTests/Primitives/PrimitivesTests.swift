@@ -72,7 +72,10 @@ import Testing
     }
 }
 
-@Suite struct ThreadObjectTests {
+/// Tests the object of a thread, also in a process without a free pthread key.
+@Suite struct ThreadSlotTests {
+    private final class Mark: Sendable {}
+
     private final class Ending: Sendable {
         let ended: DispatchSemaphore
 
@@ -81,25 +84,19 @@ import Testing
         deinit { ended.signal() }
     }
 
-    @Test func theObjectOfAThreadIsMadeOnceAndReleasedWithTheThread() {
-        let object = ThreadObject<Ending>()
-        let (mine, ended) = (Ending(DispatchSemaphore(value: 0)), DispatchSemaphore(value: 0))
-        let other = Locked<(isKept: Bool, isMine: Bool)>((false, true))
-        #expect(object.value { mine } === mine)
+    @Test func theObjectOfAThreadStaysUntilTheThreadEnds() {
+        let (slot, ended) = (ThreadSlot<Ending>(), DispatchSemaphore(value: 0))
+        let (mine, isKept) = (Ending(DispatchSemaphore(value: 0)), Locked(false))
+        slot.value = mine
         Thread.detachNewThread {
-            let first = object.value { Ending(ended) }
-            let isKept = first != nil && first === object.value { Ending(ended) }
-            other.withLock { $0 = (isKept, first === mine) }
+            let isEmpty = slot.value == nil
+            let other = Ending(ended)
+            slot.value = other
+            isKept.withLock { $0 = isEmpty && slot.value === other }
         }
         #expect(ended.wait(timeout: .now() + 30) == .success)
-        #expect(other.withLock { $0.isKept && !$0.isMine })
-        #expect(object.value { Ending(ended) } === mine)
+        #expect(isKept.withLock { $0 } && slot.value === mine)
     }
-}
-
-/// Tests the object of a thread, also in a process without a free pthread key.
-@Suite struct ThreadSlotTests {
-    private final class Mark: Sendable {}
 
     @Test(arguments: [true, false])
     func eachThreadHasItsInnermostObject(hasKey: Bool) async {

@@ -231,7 +231,6 @@ import Testing
         for (text, origin) in origins {
             let url = try #require(URL(string: text))
             #expect(url.sharedOrigin == origin)
-            #expect(url.usualOrigin == origin)
         }
         #expect(URL(string: "HTTP://stub.test/")?.sharedOrigin == nil)
     }

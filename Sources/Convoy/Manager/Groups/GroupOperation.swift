@@ -128,17 +128,19 @@ public final class GroupOperation<Output: Sendable>: AnyRequestOperation, @unche
         return .failure(outcome.error ?? RequestError(.groupFailed, "the outcome is of another type"))
     }
 
-    private var group: OperationGroup { OperationGroup(operation: self, state: members, scheduler: scheduler) }
+    private var group: OperationGroup { OperationGroup(operation: self, state: members) }
 
     override func begin() {
-        // A group that was stopped before this call does not call its function.
-        guard let work = members.withLock({ $0.begin() }) else { return }
         let group = group
-        let task = Task {
-            let outcome = await work(group)
-            group.perform(group.state.withLock { $0.returned(outcome) })
+        // The task is made under the lock, so that a call that stops the group finds it.
+        members.withLock { state in
+            state.begin { work in
+                Task {
+                    let outcome = await work(group)
+                    group.perform(group.state.withLock { $0.returned(outcome) })
+                }
+            }
         }
-        if members.withLock({ $0.hold(task) }) { task.cancel() }
     }
 
     override func postpones(_ outcome: AnyOutcome) -> Bool {

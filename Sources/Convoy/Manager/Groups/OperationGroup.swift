@@ -5,8 +5,7 @@ import Foundation
 ///
 /// A member is any operation that the group waits for: a request, a link of a chain, a download, another group.
 /// Callbacks of members may add more members, because the group finishes after the last callback of its last member. An
-/// operation that is added to a stopped group fails with `.cancelled`, to a finished one with `.invalidRequest`,
-/// without being sent.
+/// operation added to a stopped group fails unsent with `.cancelled`, to a finished one with `.invalidRequest`.
 ///
 /// ## Concurrency
 /// Use the value from any thread.
@@ -18,7 +17,7 @@ import Foundation
 public struct OperationGroup: Sendable {
     let operation: AnyRequestOperation
     let state: Locked<GroupState>
-    let scheduler: Scheduler
+    private var scheduler: Scheduler { operation.scheduler }
 
     /// Enqueues operations as members of the group, in the group's manager.
     ///
@@ -96,7 +95,7 @@ public struct OperationGroup: Sendable {
             if operation.isSuspended {
                 member.setSuspended(true, by: .group)
                 // If the group was resumed since the check, the member is resumed, too.
-                operation.scheduler.taskControl.async {
+                scheduler.taskControl.async {
                     if !operation.isSuspended { member.setSuspended(false, by: .group) }
                 }
             }
@@ -129,8 +128,7 @@ public struct OperationGroup: Sendable {
     }
 }
 
-// The state calls no other code. A ``GroupOperation`` guards it with a lock, passes one event at a time, and performs
-// the ``Effects`` after releasing the lock.
+// A ``GroupOperation`` passes one event at a time, under a lock, and performs the ``Effects`` after releasing it.
 struct GroupState {
     typealias Work = @Sendable (OperationGroup) async -> AnyOutcome
 
@@ -170,15 +168,10 @@ struct GroupState {
     var isRunning: Bool { if case .running = phase { true } else { false } }
     var isStopped: Bool { failure != nil }
 
-    mutating func begin() -> Work? {
-        guard case .pending = phase, failure == nil else { return nil }
-        phase = .running
-        return work
-    }
-
-    mutating func hold(_ task: Task<Void, Never>) -> Bool {
-        if isRunning { self.task = task }
-        return isStopped
+    /// A group that was stopped before this call does not call its function.
+    mutating func begin(_ start: (@escaping Work) -> Task<Void, Never>) {
+        guard case .pending = phase, failure == nil, let work else { return }
+        (phase, task) = (.running, start(work))
     }
 
     mutating func add(_ member: AnyRequestOperation) -> Admission {

@@ -44,8 +44,7 @@ public struct ResponseChunks: AsyncSequence, Sendable {
 
         /// The next chunk; nil after the last.
         ///
-        /// - Throws: the operation's error, after the chunks that had arrived. `.deadlineExceeded` and `.cancelled`
-        ///   are thrown at once.
+        /// - Throws: the operation's error, after the chunks that came; `.deadlineExceeded` and `.cancelled` at once.
         public mutating func next(isolation _: isolated (any Actor)?) async throws(RequestError) -> Data? {
             let (buffer, operation) = (buffer, operation)
             let result = await withTaskCancellationHandler {
@@ -74,8 +73,7 @@ extension RequestManager {
         ResponseLines(chunks(of: request), maxLineBytes: maxLineBytes)
     }
 
-    /// Sends a request and reads server-sent events, whose lines and data have at most `maxEventBytes`, by default 1
-    /// MiB.
+    /// Sends a request and reads server-sent events, whose lines and data have at most `maxEventBytes` (1 MiB) each.
     ///
     /// As in a browser, a new connection follows one that ended, with or without an error, with the last event's id in
     /// `Last-Event-ID`; to resume after an earlier run, set that field on the request. For responses that have an end,

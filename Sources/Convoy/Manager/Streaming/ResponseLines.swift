@@ -46,37 +46,29 @@ public struct ResponseLines: AsyncSequence, Sendable {
     public struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate var chunks: ResponseChunks.AsyncIterator
         fileprivate var parser: LineParser
-        fileprivate var end: Result<Void, RequestError>?
+        fileprivate var isAtEnd = false
 
         /// The next line without its end; nil after the last.
         ///
         /// - Throws: the operation's error after the complete lines, `.cancelled` and `.deadlineExceeded` at once; once more
         ///   in later calls.
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(RequestError) -> String? {
-            if let end {
-                try end.get()
-                return nil
-            }
-            do throws(RequestError) {
-                while true {
-                    let line = try chunks.operation.ending { () throws(RequestError) in try parser.next() }
-                    if let line { return line }
-                    guard let chunk = try await chunks.next(isolation: actor) else { break }
-                    parser.append(chunk)
+            while !isAtEnd {
+                let line = try chunks.operation.ending { () throws(RequestError) in try parser.next() }
+                if let line { return line }
+                guard let chunk = try await chunks.next(isolation: actor) else {
+                    isAtEnd = true
+                    return parser.finish()
                 }
-            } catch {
-                end = .failure(error)
-                throw error
+                parser.append(chunk)
             }
-            end = .success(())
-            return parser.finish()
+            return nil
         }
     }
 }
 
 extension AnyRequestOperation {
-    // Throws if the operation or the task was cancelled, or the deadline has passed. A parse error becomes the
-    // operation's outcome, unless it already has one.
+    // Throws after a cancellation or the deadline. A parse error becomes the outcome, unless there is one already.
     func ending<Value>(with read: () throws(RequestError) -> Value) throws(RequestError) -> Value {
         let isCancelled = Task.isCancelled
         if isCancelled { cancel() }
@@ -93,8 +85,7 @@ extension AnyRequestOperation {
     }
 }
 
-// Lines end in LF, CR LF, or CR alone. Append a chunk, call `next()` until it returns nil, then append the next chunk.
-// O(*n*) for *n* bytes, for any size of chunks.
+// Lines end in LF, CR LF, or CR. Append a chunk after `next()` has returned nil. O(*n*) for *n* bytes in any chunks.
 struct LineParser {
     private let maxBytes: Int
     private var chunk = Data()
@@ -113,7 +104,7 @@ struct LineParser {
     }
 
     // Nil when the parser needs more bytes. A byte order mark at the beginning is removed, and invalid UTF-8 becomes
-    // U+FFFD. Not to be called again after `.bodyTooLarge`, for a line longer than allowed.
+    // U+FFFD. Throws `.bodyTooLarge`, again at each later call, for a line longer than allowed.
     mutating func next() throws(RequestError) -> String? {
         let (lineFeed, carriageReturn) = (UInt8(ascii: "\n"), UInt8(ascii: "\r"))
         var isTooLong = false

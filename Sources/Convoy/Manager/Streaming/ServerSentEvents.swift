@@ -135,16 +135,12 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 /// The wait of an event stream for its next connection, during which there is no operation to cancel.
 private final class Pause: Producer {
     private let last: AnyRequestOperation
-    private let cancellations: AsyncStream<Void>.Continuation
+    /// Ends with whether the time has passed.
+    let end = BroadcastSource<Bool> { _, _ in true }
 
-    init(after last: AnyRequestOperation, _ cancellations: AsyncStream<Void>.Continuation) {
-        (self.last, self.cancellations) = (last, cancellations)
-    }
+    init(after last: AnyRequestOperation) { self.last = last }
 
-    func cancel() {
-        cancellations.yield()
-        cancellations.finish()
-    }
+    func cancel() { end.end(with: false) }
 
     func cancel(where isMeant: (AnyRequestOperation) -> Bool) { if isMeant(last) { cancel() } }
 }
@@ -154,15 +150,14 @@ extension Scheduler {
     fileprivate func pause(
         for delay: Duration, after last: AnyRequestOperation, isolation _: isolated (any Actor)?
     ) async throws(RequestError) {
-        let (cancellations, continuation) = AsyncStream<Void>.makeStream()
-        let pause = Pause(after: last, continuation)
+        let pause = Pause(after: last)
         begin(pause)
         defer { end(pause) }
-        let timer = clock.wake(at: clock.now + delay) { continuation.finish() }
-        var isCancelled = false
-        for await _ in cancellations { isCancelled = true }
+        let waiter = pause.end.makeReader()
+        let timer = clock.wake(at: clock.now + delay) { pause.end.end(with: true) }
+        let hasPassed = await waiter.next() == true
         timer.cancel()
-        guard Task.isCancelled || isCancelled else { return }
+        if hasPassed { return }
         throw RequestError(.cancelled, "it was cancelled while it waited to connect again")
     }
 }
@@ -187,8 +182,7 @@ public struct ServerSentEvent: Sendable, Hashable {
     }
 }
 
-// HTML standard, section 9.2.6. Append a chunk, call `next()` until it returns nil, then append the next chunk. An
-// event that is incomplete at the end is discarded.
+// HTML standard, section 9.2.6. Append a chunk after `next()` has returned nil. An incomplete event is discarded.
 struct EventParser {
     private let maxBytes: Int
     private var lines: LineParser

@@ -100,8 +100,7 @@ final class LoaderBody: Sendable {
     }
 #else
     extension LoaderBody {
-        // One end of a bound pair, because URLSession accepts no subclass of `InputStream`. Never run, because no Apple
-        // platform was available.
+        // One end of a bound pair: URLSession accepts no subclass of `InputStream`. Never run for lack of a platform.
         func makeStream() -> InputStream? {
             var ends: (input: InputStream?, output: OutputStream?)
             Stream.getBoundStreams(withBufferSize: 64 << 10, inputStream: &ends.input, outputStream: &ends.output)

@@ -5,13 +5,12 @@ enum BodyReading: Sendable {
     /// Bytes from memory, a file or a stream. Reading may block the thread.
     case blocking(any BlockingReader)
     /// Chunks of an async sequence. The reader passes each chunk to a callback when it arrives.
-    case waiting(any WaitingReader)
+    case waiting(SequenceReader)
 }
 
 /// A reader of bytes in order, which may wait for a disk.
 ///
-/// - Thread: one at a time. libcurl's thread never calls `read`. URLSession on Linux calls it on the queue that serves
-///   all of its requests.
+/// - Thread: one at a time, never libcurl's. URLSession on Linux calls `read` on the one queue of all its requests.
 protocol BlockingReader: AnyObject, Sendable {
     /// Copies the next bytes to a buffer, which is not empty, and returns their number; 0 at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>
@@ -23,14 +22,6 @@ protocol BlockingReader: AnyObject, Sendable {
 extension BlockingReader {
     var readsWithoutWaiting: Bool { false }
     func readWithoutWaiting(into _: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>? { nil }
-}
-
-/// Chunks arrive in order, at any time; releasing the reader stops the reading.
-protocol WaitingReader: AnyObject, Sendable {
-    // One call at a time. `take` receives one chunk after the other, never empty, then nil at the end, on any thread,
-    // while it returns true. It must return false at the end; then `read` may be called again. If the reader is
-    // released, `take` may receive no further chunk.
-    func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool)
 }
 
 extension RequestBody {
@@ -52,14 +43,12 @@ final class DataReader: BlockingReader, @unchecked Sendable {
 
     init(_ data: Data) { self.data = data }
 
-    func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError> { .success(copy(into: buffer)) }
-
-    func copy(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError> {
         let count = min(buffer.count, data.count - offset)
         let start = data.startIndex + offset
         data.copyBytes(to: buffer, from: start..<(start + count))
         offset += count
-        return count
+        return .success(count)
     }
 }
 
@@ -132,8 +121,7 @@ final class FileReader: BlockingReader, @unchecked Sendable {
             guard let status, status.st_mode & S_IFMT == S_IFREG else { return failure("it is no longer a file") }
         }
         let wanted = min(buffer.count, Int(clamping: byteCount - offset))
-        // This check precedes the return of the last bytes. Otherwise the server would receive a body that looks
-        // complete.
+        // Checked before the last bytes are returned: otherwise the server would receive a body that looks complete.
         if !mayGrow, offset + Int64(wanted) == byteCount, let status, Int64(status.st_size) > byteCount {
             return failure("it became longer while it was sent: \(status.st_size) bytes instead of \(byteCount)")
         }

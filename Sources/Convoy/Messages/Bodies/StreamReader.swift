@@ -26,8 +26,7 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
             if let defect = length.add(count) { return .failure(defect) }
         }
         isAtEnd = count == 0
-        // This check precedes the return of the last bytes. Otherwise the server would receive a body that looks
-        // complete.
+        // Checked before the last bytes are returned: otherwise the server would receive a body that looks complete.
         guard length.isComplete else { return .success(count) }
         isAtEnd = true
         var surplus: UInt8 = 0
@@ -46,38 +45,38 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
     }
 }
 
-final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader where Chunks.Element == Data {
-    private final class Position: @unchecked Sendable {
+/// Reads chunks in order, which arrive at any time; releasing the reader stops the reading.
+final class SequenceReader: Sendable {
+    /// Reads a chunk, empty if there is none yet, and notes the end of the sequence.
+    typealias Step<Chunks: AsyncSequence> =
+        @Sendable (_ iterator: inout Chunks.AsyncIterator, _ isAtEnd: inout Bool) async throws -> Data
+
+    private final class Position<Chunks: AsyncSequence & Sendable>: @unchecked Sendable {
         // @unchecked: one task at a time uses the position.
         private var iterator: Chunks.AsyncIterator
+        private let step: Step<Chunks>
         private var length: LengthCheck
         /// The last chunk, which `next` returns only when the sequence has ended.
         private var kept: Data?
         private var isAtEnd = false
 
-        init(_ chunks: Chunks, byteCount: Int64?) {
-            iterator = chunks.makeAsyncIterator()
-            length = LengthCheck(byteCount)
+        init(_ chunks: Chunks, byteCount: Int64?, _ step: @escaping Step<Chunks>) {
+            (iterator, self.step, length) = (chunks.makeAsyncIterator(), step, LengthCheck(byteCount))
         }
 
         func next() async -> Result<Data?, RequestError> {
             do {
                 // After its end, the iterator is not called: its behaviour would be undefined.
                 while !isAtEnd {
-                    // A cancelled task calls `next` too, because only this call notifies the source of an AsyncStream
-                    // that reading has ended.
-                    guard let chunk = try await iterator.next() else {
-                        isAtEnd = true
-                        break
-                    }
+                    // A cancelled task calls `step` too: only this call tells the source of an AsyncStream of the end.
+                    let chunk = try await step(&iterator, &isAtEnd)
                     guard !chunk.isEmpty else {
                         // A sequence of only empty chunks would not notice the cancellation.
-                        try Task.checkCancellation()
+                        if !isAtEnd { try Task.checkCancellation() }
                         continue
                     }
                     if let defect = length.add(chunk.count) { return .failure(defect) }
-                    // The last chunk waits until the sequence ends. Otherwise the server would receive a body that
-                    // looks complete.
+                    // The last chunk waits until the sequence ends: otherwise the body would look complete.
                     guard length.isComplete else { return .success(chunk) }
                     kept = chunk
                 }
@@ -91,23 +90,26 @@ final class SequenceReader<Chunks: AsyncSequence & Sendable>: WaitingReader wher
         }
     }
 
-    private let position: Position
+    private let next: @Sendable () async -> Result<Data?, RequestError>
     private let priority: TaskPriority
     private let task = Locked<Task<Void, Never>?>(nil)
 
-    init(_ chunks: Chunks, byteCount: Int64?, priority: TaskPriority) {
-        position = Position(chunks, byteCount: byteCount)
-        self.priority = priority
+    init<Chunks: AsyncSequence & Sendable>(
+        _ chunks: Chunks, byteCount: Int64?, priority: TaskPriority, _ step: @escaping Step<Chunks>
+    ) {
+        let position = Position(chunks, byteCount: byteCount, step)
+        (next, self.priority) = ({ await position.next() }, priority)
     }
 
     deinit { task.withLock { $0 }?.cancel() }
 
+    // One call at a time. While it returns true, `take` receives chunks that are not empty, then nil, on any thread.
+    // After false, which it must return at the end, `read` may be called again. A released reader may pass no more.
     func read(_ take: @escaping @Sendable (Result<Data?, RequestError>) -> Bool) {
-        let position = position
         // The task is assigned under the lock. Otherwise a task that ends at once could overwrite its successor.
         task.withLock { task in
             // One task reads many chunks, because making a task costs more than most chunks.
-            task = Task(priority: priority) { while take(await position.next()) {} }
+            task = Task(priority: priority) { [next] in while take(await next()) {} }
         }
     }
 }
@@ -183,12 +185,12 @@ public final class BodyStream: Sendable, Hashable {
 
     /// The chunks of a sequence, requested with the priority of the task that builds the request.
     static func sequence<Chunks: AsyncSequence & Sendable>(
-        _ chunks: Chunks, byteCount: Int64?, canRepeat: Bool
-    ) -> BodyStream where Chunks.Element == Data {
+        _ chunks: Chunks, byteCount: Int64?, canRepeat: Bool, _ step: @escaping SequenceReader.Step<Chunks>
+    ) -> BodyStream {
         let priority = Task.currentPriority
         return BodyStream(byteCount: byteCount, canRepeat: canRepeat, comesInItsOwnTime: true) {
             () throws(RequestError) in
-            .waiting(SequenceReader(chunks, byteCount: byteCount, priority: priority))
+            .waiting(SequenceReader(chunks, byteCount: byteCount, priority: priority, step))
         }
     }
 

@@ -1,19 +1,14 @@
 // A limit of bytes per second for several transfers.
 import Synchronization
 
-// A token bucket for several transfers. A charge for received bytes is paid when enough time has passed for its bytes at
+// A token bucket for several transfers. A charge for received bytes is paid when enough time has passed for them at
 // the rate. A transfer that has received too much pauses until its charges are paid, in order of arrival, so that
 // waiting transfers get equal shares. The callbacks of waiting transfers run without a lock.
 final class RateLimit: Sendable {
-    private struct Waiting {
-        /// Of the waiter's last charge, as ``TokenBucket/charge(_:now:)`` returned it.
-        let position: Int64
-        let wake: @Sendable () -> Void
-    }
-
     private struct State {
         var bucket: TokenBucket?
-        var waiting: [ObjectIdentifier: Waiting] = [:]
+        /// With the position of the waiter's last charge, as ``TokenBucket/charge(_:now:)`` returned it.
+        var waiting: [ObjectIdentifier: (position: Int64, wake: @Sendable () -> Void)] = [:]
     }
 
     private let clock: any RequestClock
@@ -68,7 +63,7 @@ final class RateLimit: Sendable {
             guard let position = state.bucket?.charge(count, now: now),
                 let moment = state.bucket?.moment(of: position), moment > now
             else { return true }
-            state.waiting[payer] = Waiting(position: position, wake: wake())
+            state.waiting[payer] = (position, wake())
             return false
         }
         if !isPaid { settle(now) }
@@ -102,9 +97,8 @@ final class RateLimit: Sendable {
     }
 }
 
-// The count of paid bytes grows with time, at the rate. A charge is paid when the count reaches its position, the sum
-// of all charges up to it. So charges are paid in order, rounding errors do not add up, and a new rate applies to all
-// unpaid charges.
+// The count of paid bytes grows at the rate. A charge is paid when it reaches its position, the sum of the charges up to
+// it. So charges are paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
 struct TokenBucket {
     private(set) var rate: Int64
     private(set) var charged: Int64 = 0

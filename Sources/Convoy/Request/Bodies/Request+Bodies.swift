@@ -86,25 +86,36 @@ extension Request {
     ///
     /// With libcurl, Convoy stops reading the sequence while at least four chunks of at least 64 KiB in total wait to
     /// be sent. Chunks that are available together are sent together. The idle timeout runs while no chunk arrives. The
-    /// sequence is read in tasks with the priority of the task that calls this function. If the request ends first, the
-    /// waiting task is cancelled. Otherwise, length, repetition, content type and errors are as for
-    /// ``body(byteCount:canRepeat:contentType:stream:)``.
+    /// sequence is read in tasks with the priority of the task that calls this function. The end of the request cancels
+    /// them. Length, repetition, content type and errors are as for ``body(byteCount:canRepeat:contentType:stream:)``.
     ///
     /// URLSession on Linux cannot wait for bytes, so it rejects the request with `.invalidRequest`.
     public func body<Chunks: AsyncSequence & Sendable>(
         _ chunks: Chunks, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"
     ) -> Self where Chunks.Element == Data {
-        changed { $0.take(.sequence(chunks, byteCount: byteCount, canRepeat: canRepeat), contentType) }
+        let stream = BodyStream.sequence(chunks, byteCount: byteCount, canRepeat: canRepeat) { iterator, isAtEnd in
+            if let chunk = try await iterator.next() { return chunk }
+            isAtEnd = true
+            return Data()
+        }
+        return changed { $0.take(stream, contentType) }
     }
 
-    /// Sends the bytes of a sequence in chunks of 16 KiB; otherwise like the function for a sequence of `Data`, which
-    /// is faster and sends each chunk at once.
+    /// Sends the bytes of a sequence in chunks of 16 KiB; a sequence of `Data` is faster and sends each chunk at once.
     public func body<Bytes: AsyncSequence & Sendable>(
         _ bytes: Bytes, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"
     ) -> Self where Bytes.Element == UInt8 {
-        body(ByteChunks(bytes: bytes), byteCount: byteCount, canRepeat: canRepeat, contentType: contentType)
+        let stream = BodyStream.sequence(bytes, byteCount: byteCount, canRepeat: canRepeat) { iterator, isAtEnd in
+            var chunk: [UInt8] = []
+            chunk.reserveCapacity(16 << 10)
+            while !isAtEnd, chunk.count < 16 << 10 {
+                if let byte = try await iterator.next() { chunk.append(byte) } else { isAtEnd = true }
+            }
+            return Data(chunk)
+        }
+        return changed { $0.take(stream, contentType) }
     }
 
     /// Sends a multipart form as `multipart/form-data` (RFC 7578); a file that is missing, unreadable, a directory, or
@@ -128,27 +139,5 @@ extension RequestCore {
         // A stream with length 0 would never be read, so its errors would not be noticed: an empty body is sent.
         set(stream.byteCount == 0 ? .data(Data()) : .stream(stream), contentType)
         if stream.byteCount ?? 0 < 0 { self.defect = self.defect ?? "the length of the body is negative" }
-    }
-}
-
-struct ByteChunks<Bytes: AsyncSequence & Sendable>: AsyncSequence, Sendable where Bytes.Element == UInt8 {
-    let bytes: Bytes
-
-    func makeAsyncIterator() -> Iterator { Iterator(bytes: bytes.makeAsyncIterator()) }
-
-    struct Iterator: AsyncIteratorProtocol {
-        fileprivate var bytes: Bytes.AsyncIterator
-        private var isAtEnd = false
-
-        fileprivate init(bytes: Bytes.AsyncIterator) { self.bytes = bytes }
-
-        mutating func next() async throws -> Data? {
-            var chunk: [UInt8] = []
-            chunk.reserveCapacity(16 << 10)
-            while !isAtEnd, chunk.count < 16 << 10 {
-                if let byte = try await bytes.next() { chunk.append(byte) } else { isAtEnd = true }
-            }
-            return chunk.isEmpty ? nil : Data(chunk)
-        }
     }
 }

@@ -3,9 +3,8 @@ import Foundation
 
 /// Encodes parameters as a query or an `application/x-www-form-urlencoded` body.
 ///
-/// Options, names and defaults are those of Alamofire 5's `URLEncodedFormEncoder`. The text is the same except where
-/// Alamofire loses information: Convoy does not sort the elements of arrays, keeps numeric keys as keys, and writes a
-/// URL as one text.
+/// Options, names and defaults are those of Alamofire 5's `URLEncodedFormEncoder`, and so is the text, unless Alamofire
+/// loses information: Convoy does not sort elements of arrays, keeps numeric keys, and writes a URL as one text.
 ///
 /// ```swift
 /// let search: [String: Any] = [
@@ -93,13 +92,19 @@ public struct ParameterEncoding: Sendable, Hashable {
     ///   encoded twice in incompatible ways, or an error of a type or a custom option.
     /// - Complexity: O(*n* log *n*) for *n* values.
     public func encode(_ parameters: some Encodable) throws(EncodingError) -> String {
-        let root = ParameterNode()
+        let root = ParameterNode(self)
         do {
-            try ParameterEncoder(encoding: self, node: root, codingPath: []).encode(parameters)
-            return try ParameterText(encoding: self).text(of: root) ?? ""
+            try root.encode(parameters)
+            return try root.text(escaper) ?? ""
         } catch {
             throw .failure(error, at: [])
         }
+    }
+
+    private var escaper: PercentEscaper {
+        let choosable = "/?:@!$'()*,;".filter(allowedCharacters.contains)
+        return PercentEscaper(
+            allowed: "-._~\(choosable)", writesSpaceAsPlus: spaceEncoding == .plusReplaced)
     }
 
     /// Encodes parameters from a dictionary of nested values of any type, which the compiler cannot check.
@@ -305,90 +310,4 @@ extension Unicode.Scalar {
     }
 
     fileprivate var isSmall: Bool { properties.generalCategory == .lowercaseLetter }
-}
-
-struct ParameterText {
-    private let encoding: ParameterEncoding
-    private let escaper: PercentEscaper
-
-    init(encoding: ParameterEncoding) {
-        self.encoding = encoding
-        let choosable = "/?:@!$'()*,;".filter(encoding.allowedCharacters.contains)
-        escaper = PercentEscaper(
-            allowed: "-._~\(choosable)", writesSpaceAsPlus: encoding.spaceEncoding == .plusReplaced)
-    }
-
-    /// The pairs of one node; nil when the encoding omits the node.
-    ///
-    /// - Parameter key: nil for the parameters as a whole.
-    func text(of node: ParameterNode, key: String? = nil, at path: [any CodingKey] = []) throws -> String? {
-        if let defect = node.defect { throw defect }
-        switch (node.content, key) {
-        case (.absent, _), (.nothing, nil): return nil
-        case (.object(let members), _) where key == nil || !members.list.isEmpty:
-            return try joined(members, below: key, at: path)
-        case (_, nil):
-            throw EncodingError.refusal("it has no key: put it into a dictionary, [\"name\": value]", at: path)
-        case (.text(let text), let key?): return try pair(key, text)
-        case (.array(let elements), let key?) where !elements.isEmpty:
-            let segments = try elements.enumerated().compactMap { index, element in
-                let elementKey = try encoding.arrayEncoding.rule.apply((key, index))
-                return try text(of: element, key: elementKey, at: path + [ParameterKey(intValue: index)])
-            }
-            return segments.isEmpty ? nil : segments.joined(separator: "&")
-        case (.nothing, let key?), (.object, let key?), (.array, let key?):
-            switch encoding.emptyEncoding {
-            case .dropKey: return nil
-            case .dropValue: return try pair(key, "")
-            case .refuse: throw EncodingError.refusal("it is empty", at: path)
-            }
-        }
-    }
-
-    private func joined(
-        _ members: ParameterNode.Members, below key: String?, at path: [any CodingKey]
-    ) throws -> String? {
-        var segments = try flattened(members, at: path).compactMap { name, node in
-            let memberKey = try key.map { try $0 + encoding.keyPathEncoding.rule.apply(name) } ?? name
-            return try text(of: node, key: memberKey, at: path + [ParameterKey(stringValue: name)])
-        }
-        if encoding.alphabetizeKeyValuePairs { segments.sort() }
-        return segments.isEmpty ? nil : segments.joined(separator: "&")
-    }
-
-    /// The values of an object and its superclass, in the order of encoding.
-    private func flattened(
-        _ members: ParameterNode.Members, at path: [any CodingKey]
-    ) throws -> [(key: String, node: ParameterNode)] {
-        var keys: Set<String> = []
-        var all: [(key: String, node: ParameterNode)] = []
-        for (key, node) in members.list {
-            if let defect = node.defect { throw defect }
-            var values = [(key: key ?? "super", node: node)]
-            switch (key, node.content) {
-            case (nil, .object(let inherited)): values = try flattened(inherited, at: path)
-            case (nil, .nothing), (nil, .absent): values = []
-            default: break
-            }
-            for value in values {
-                guard keys.insert(value.key).inserted else {
-                    throw EncodingError.refusal(
-                        "a class and its superclass both encode this key",
-                        at: path + [ParameterKey(stringValue: value.key)])
-                }
-                all.append(value)
-            }
-        }
-        return all
-    }
-
-    private func pair(_ key: String, _ text: String) throws -> String {
-        let key = try encoding.keyEncoding.rule.apply(key)
-        var pair = ""
-        pair.reserveCapacity(key.utf8.count + text.utf8.count + 1)
-        escaper.escape(key, into: &pair)
-        pair += "="
-        escaper.escape(text, into: &pair)
-        return pair
-    }
 }

@@ -117,7 +117,7 @@ extension HeaderFields {
     var proposedFileName: String? { values(of: "Content-Disposition").lazy.compactMap(Self.fileName).first }
 
     private static func fileName(_ text: String) -> String? {
-        let parameters = ParameterParser(text.bytesSent).values
+        let parameters = text.bytesSent.parameters
         if let name = parameters["filename*"].flatMap(decoded), !name.isEmpty { return name }
         guard let name = parameters["filename"], !name.isEmpty else { return nil }
         return String(decoding: name, as: UTF8.self)
