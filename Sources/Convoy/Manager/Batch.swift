@@ -169,20 +169,17 @@ final class BatchRun: Producer {
     func submit(
         _ operation: AnyRequestOperation, isAdded: Bool = false, _ handler: (@Sendable (AnyOutcome) -> Void)? = nil
     ) -> (number: Int, count: Int)? {
-        guard let number = state.withLock({ $0.begin(isAdded: isAdded) }) else { return nil }
+        let begun = state.withLock { state in
+            state.begin(operation, isAdded: isAdded).map { ($0, state.runningCount, state.isWatched) }
+        }
+        guard let (number, count, isWatched) = begun else { return nil }
         var handler = handler
         if !isAdded, let onOutcome { handler = { onOutcome(number, $0) } }
-        // The batch counts the member as finished in `settled`, which runs after the caller's handler has returned.
-        if let handler { operation.whenFinished(FinishHandler(place: operation.place(nil), run: handler)) }
-        operation.whenSettled { [unowned operation] in self.settled(operation, $0) }
-        // The member can be cancelled only now: the batch would not wait for callbacks that are added later.
-        let (isStopped, isWatched, count) = state.withLock { state in
-            state.running[ObjectIdentifier(operation)] = .init(operation: operation, isAdded: isAdded, number: number)
-            return (state.isStopped, state.isWatched, state.runningCount)
-        }
-        if isStopped { operation.cancel() }
         if isWatched { watch(operation) }
-        scheduler.enqueue(operation)
+        // The batch counts the member as finished in `settled`, which runs after the caller's handler has returned.
+        scheduler.enqueue(operation, then: handler.map { FinishHandler(place: operation.place(nil), run: $0) }) {
+            [unowned operation] in self.settled(operation, $0)
+        }
         return (number, count)
     }
 
@@ -331,10 +328,8 @@ struct BatchState {
     private var announced: Int?
     private(set) var sourceHasEnded = false
 
-    /// The members that can be cancelled.
-    var running: [ObjectIdentifier: Member] = [:]
-    /// The number of unfinished members.
-    private(set) var runningCount = 0
+    private(set) var running: [ObjectIdentifier: Member] = [:]
+    var runningCount: Int { running.count }
     private var meter = BatchMeter()
     var pulling: Task<Void, Never>?
     private(set) var isStopped = false
@@ -366,11 +361,11 @@ struct BatchState {
     }
 
     /// Returns the number of the new member; nil if the batch accepts no more.
-    mutating func begin(isAdded: Bool) -> Int? {
+    mutating func begin(_ operation: AnyRequestOperation, isAdded: Bool) -> Int? {
         guard !isStopped, !isFinished else { return nil }
         let number = isAdded ? added.count : source.count
         if isAdded { added.count += 1 } else { source.count += 1 }
-        runningCount += 1
+        running[ObjectIdentifier(operation)] = Member(operation: operation, isAdded: isAdded, number: number)
         expect()
         return number
     }
@@ -388,7 +383,6 @@ struct BatchState {
 
     mutating func finish(_ operation: AnyRequestOperation, _ outcome: AnyOutcome, _ transfer: TransferProgress) {
         guard var member = running.removeValue(forKey: ObjectIdentifier(operation)) else { return }
-        runningCount -= 1
         meter.move(&member.counted, transfer, at: nil)
         meter.finish(&member.counted, isSuccess: outcome.error == nil)
         guard keepsResults else { return }

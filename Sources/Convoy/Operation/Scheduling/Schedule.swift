@@ -105,14 +105,16 @@ struct Schedule {
     // is prepared here. With a cache, only a request that was prepared for the lookup is used.
     mutating func arrive(
         _ operation: AnyRequestOperation, as role: OperationRecord.Role, _ now: CompactInstant,
-        preparing defaults: RequestDefaults? = nil, then handler: FinishHandler? = nil
-    ) -> (step: Step?, notifiesEvents: Bool, keepsHandler: Bool)? {
+        preparing defaults: RequestDefaults? = nil, then handler: FinishHandler? = nil,
+        settled hook: (@Sendable (AnyOutcome) -> Void)? = nil
+    ) -> (step: Step?, notifiesEvents: Bool, keepsCallbacks: Bool)? {
         guard !operation.record.isEnqueued, operation.record.isWaitingToStart else { return nil }
         let notifiesEvents = list(operation, role, now)
         let entersAtOnce = queueKind == .callers && role == .caller
         var step: Step? = entersAtOnce ? .enter : .start
         guard operation.record.phase != .ended else { return (step, notifiesEvents, false) }
         if let handler { operation.record.handlers.append(handler) }
+        if let hook { operation.record.settledHooks.append(hook) }
         operation.record.phase = .preparing
         if isShutDown, role != .barrier {
             step = .refuse

@@ -101,7 +101,8 @@ final class Scheduler: Sendable {
     /// Returns the error if the operation has finished already, or is not of this manager; nil otherwise.
     @discardableResult
     func enqueue(
-        _ operation: AnyRequestOperation, as role: OperationRecord.Role = .caller, then handler: FinishHandler? = nil
+        _ operation: AnyRequestOperation, as role: OperationRecord.Role = .caller, then handler: FinishHandler? = nil,
+        settled hook: (@Sendable (AnyOutcome) -> Void)? = nil
     ) -> RequestError? {
         guard operation.scheduler === self else { return refuseForeign(operation) }
         if operation.mayHaveDeadline { operation.armDeadline() }
@@ -112,9 +113,20 @@ final class Scheduler: Sendable {
         }
         let (now, defaults) = (clock.now, operation.isPlain ? defaults : nil)
         let arrival = changing(at: now) {
-            $0.arrive(operation, as: role, CompactInstant(now), preparing: defaults, then: handler)
+            $0.arrive(operation, as: role, CompactInstant(now), preparing: defaults, then: handler, settled: hook)
         }
-        if let handler, arrival?.keepsHandler != true { operation.whenFinished(handler) }
+        if arrival?.keepsCallbacks != true {
+            // It has an outcome, whose handlers may have returned. So the hook follows this handler.
+            if let handler {
+                operation.whenFinished(
+                    FinishHandler(place: handler.place) {
+                        handler.run($0)
+                        hook?($0)
+                    })
+            } else if let hook {
+                operation.whenSettled(hook)
+            }
+        }
         guard let arrival else { return refuseFinished(operation) }
         if arrival.notifiesEvents { operation.notifyEvents() }
         operation.perform(arrival.step)
