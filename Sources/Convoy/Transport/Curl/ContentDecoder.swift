@@ -20,13 +20,10 @@
         /// Without a limit, a server could send empty gzip members endlessly.
         private static let mostIdleBytes = 1 << 20
 
-        static func makeDecoder(codings: [String]) throws(RequestError) -> ContentDecoder? {
-            var stages: [DecodingStage] = []
-            for coding in codings.reversed() { stages.append(try DecodingStage(coding)) }
-            return stages.isEmpty ? nil : ContentDecoder(stages)
+        init?(codings: [String]) throws(RequestError) {
+            stages = try codings.reversed().map { coding throws(RequestError) in try DecodingStage(coding) }
+            if stages.isEmpty { return nil }
         }
-
-        private init(_ stages: [DecodingStage]) { self.stages = stages }
 
         var hasPendingOutput: Bool { failure != nil || stages.contains { $0.hasOutput || !$0.output.isEmpty } }
 

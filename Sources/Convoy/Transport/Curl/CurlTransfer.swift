@@ -390,7 +390,7 @@
             if isHTTPS, response.parser.framing == .connection, head.hasBody(for: request.method) { handle?.watchEnd() }
             guard head.headerFields.contains("Content-Encoding") else { return nil }
             do throws(RequestError) {
-                response.decoder = try .makeDecoder(codings: try ContentCodings.toUndo(head, of: request))
+                response.decoder = try ContentDecoder(codings: try ContentCodings.toUndo(head, of: request))
             } catch {
                 head.expectedBytes = nil
                 return error

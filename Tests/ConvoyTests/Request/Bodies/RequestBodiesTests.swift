@@ -70,7 +70,7 @@ import Testing
 
     private func unzipped(_ data: Data) throws -> Data {
         #if canImport(CLibcurl)
-            let decoder = try #require(try ContentDecoder.makeDecoder(codings: ["gzip"]))
+            let decoder = try #require(try ContentDecoder(codings: ["gzip"]))
             var result = Data()
             try data.withUnsafeBytes { bytes in
                 var rest = bytes[...]

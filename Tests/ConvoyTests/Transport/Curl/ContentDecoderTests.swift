@@ -10,7 +10,7 @@
             (["\u{1B}[31mé\r\n"], "[31m?"), ([String(repeating: "a", count: 999)], String(repeating: "a", count: 40)),
         ])
         func unknownCodingsAreNamedInPrintableCharacters(codings: [String], name: String) {
-            let error = #expect(throws: RequestError.self) { try ContentDecoder.makeDecoder(codings: codings) }
+            let error = #expect(throws: RequestError.self) { try ContentDecoder(codings: codings) }
             #expect(error?.message == "the content coding \"\(name)\" is not supported")
         }
 
@@ -26,7 +26,7 @@
         @Test func acceptedCodingsAreSupportedAndInOrder() throws {
             let names = ContentDecoder.acceptedCodings.split(separator: ", ").map { String($0) }
             #expect(names == ["gzip", "deflate", "br", "zstd"].filter { names.contains($0) })
-            for name in names { #expect(try ContentDecoder.makeDecoder(codings: [name]) != nil) }
+            for name in names { #expect(try ContentDecoder(codings: [name]) != nil) }
         }
 
         @Test(arguments: EncodedBody.all, Feeding.allCases)
@@ -82,7 +82,7 @@
         }
 
         @Test func anErrorIsThrownAgain() throws {
-            let decoder = try #require(try ContentDecoder.makeDecoder(codings: ["gzip"]))
+            let decoder = try #require(try ContentDecoder(codings: ["gzip"]))
             func isCorrupt(_ error: any Error) -> Bool {
                 (error as? RequestError)?.message.hasSuffix("the gzip data is corrupt: incorrect header check") == true
             }
@@ -141,7 +141,7 @@
 
         @Test(arguments: EncodedBody.bombs)
         func aBombIsNotExpandedIntoMemory(bomb: EncodedBody) throws {
-            let decoder = try #require(try ContentDecoder.makeDecoder(codings: codings(bomb.coding)))
+            let decoder = try #require(try ContentDecoder(codings: codings(bomb.coding)))
             var emitted = 0
             var longest = 0
             func feed(_ bytes: ArraySlice<UInt8>, upTo limit: Int) throws -> Int {
@@ -177,7 +177,7 @@
     private func decode(
         _ bytes: [UInt8], _ coding: String, _ feeding: Feeding = .whole
     ) throws -> (output: [UInt8], error: String?) {
-        let decoder = try #require(try ContentDecoder.makeDecoder(codings: codings(coding)))
+        let decoder = try #require(try ContentDecoder(codings: codings(coding)))
         let prefix = "the body does not match its Content-Encoding: "
         let isBytewise = feeding == .bytewise || feeding == .draining
         let isStopping = feeding == .stopping || feeding == .draining
