@@ -499,8 +499,7 @@ final class CacheTransfer: TransferTask, TransportClient {
     private func serve(_ entry: StoredEntry, _ form: CacheDecision.Form, _ body: StoredBody) {
         store.use(entry.id)
         removeAfterLastUse()
-        let served = entry.head.response(form, to: request, at: now, cache.configuration.sharing)
-        let rest = served.bodyRange
+        let (head, rest) = entry.head.response(form, to: request, at: now, cache.configuration.sharing)
         let length = rest.upperBound - rest.lowerBound
         let timeToLive = entry.head.timeToLive(at: now, cache.configuration.sharing)
         let isHit = state.withLock { state in
@@ -511,7 +510,7 @@ final class CacheTransfer: TransferTask, TransportClient {
         cache.count { count in
             if isHit { count.countHit(timeToLive: timeToLive, bytes: length) } else { count.savedBytes += length }
         }
-        client.didReceive(served.head)
+        client.didReceive(head)
         pump()
     }
 
