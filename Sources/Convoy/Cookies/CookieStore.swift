@@ -64,8 +64,7 @@ struct CookieStore {
         }
     }
 
-    // In place of the predecessor (RFC 6265bis, section 5.7, steps 23 and 24). O(*k*) for *k* cookies of the domain,
-    // amortised: occasionally the complete jar is searched.
+    // In place of the predecessor (RFC 6265bis, section 5.7, steps 23 and 24). Amortised O(*k*) for *k* of the domain.
     private mutating func insert(_ cookie: Cookie, now: Date) {
         var cookie = cookie
         cookie.expires = cookie.expires.map { min($0, now + SetCookie.longestLife) }

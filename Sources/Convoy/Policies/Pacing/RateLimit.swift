@@ -52,8 +52,7 @@ final class RateLimit: Sendable {
         return state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max }
     }
 
-    // False if the transfer must wait until the charge is paid. Then `wake` is called when all its charges are paid,
-    // unless `leave` has removed it; on any thread, without a lock.
+    // If false, `wake` is called when all its charges are paid, unless it leaves; on any thread, without a lock.
     func charge(
         _ count: Int, to payer: ObjectIdentifier, wake: @autoclosure () -> @Sendable () -> Void
     ) -> Bool {
