@@ -93,8 +93,7 @@ struct CookieStore {
 
     mutating func removeAll() { (sites, count) = ([:], 0) }
 
-    // Removes expired cookies. If that is not enough, the least recently used tenth of the jar is removed too: one
-    // cookie at a time would search a full jar completely for each new cookie.
+    // Removes expired cookies, or else also the least recently used tenth: one alone would cost a search for each.
     private mutating func makeRoom(now: Date) {
         keep { !$0.cookie.isExpired(at: now) }
         guard count > limits.maxCookieCount else { return }
