@@ -54,7 +54,7 @@ extension Request {
     /// Sets when the request is sent again; the manager's policy by default.
     public func retries(_ policy: RetryPolicy) -> Self { changed { $0.policies.retries = policy } }
 
-    /// Sets the maximum time with waits for dependencies and slots, redirects, back-off; nil: none, whatever the manager's.
+    /// Sets the maximum time with waits for dependencies and slots, redirects, back-off; nil for none in any case.
     ///
     /// After that time the request fails with `.deadlineExceeded`, and the message says what took the time. If a retry
     /// would start later, the request fails at once with the error of the last attempt. The time starts when the
