@@ -96,7 +96,7 @@ final class RateLimit: Sendable {
     }
 }
 
-// The count of paid bytes grows at the rate. A charge is paid when it reaches its position, the sum of the charges up to
+// Paid bytes grow at the rate. A charge is paid when they reach its position, the sum of the charges up to
 // it. So charges are paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
 struct TokenBucket {
     private(set) var rate: Int64
