@@ -116,8 +116,7 @@ public final class CookieJar: Sendable, CustomStringConvertible, CustomReflectab
         public var maxCookieBytes: Int64 = 4_096
         /// The maximum size of an attribute's value, in bytes, above which it is ignored; 1,024 by default.
         public var maxAttributeBytes: Int64 = 1_024
-        /// The maximum number of cookies of one domain, beyond which the least recently used, preferably one without
-        /// `Secure`, is removed; 50 by default.
+        /// The maximum number of cookies of a domain, 50 by default; the least recently used goes, `Secure` ones last.
         public var maxCookiesPerDomain = 50
         /// The maximum number of cookies, 3,000 by default; expired ones go, then the least recently used tenth.
         public var maxCookieCount = 3_000

@@ -64,8 +64,7 @@ struct CookieStore {
         }
     }
 
-    // In place of the predecessor (RFC 6265bis, section 5.7, steps 23 and 24). O(*k*) for *k* cookies of the domain,
-    // amortised: occasionally the complete jar is searched.
+    // In place of the predecessor (RFC 6265bis, section 5.7, steps 23 and 24). Amortised O(*k*) for *k* of the domain.
     private mutating func insert(_ cookie: Cookie, now: Date) {
         var cookie = cookie
         cookie.expires = cookie.expires.map { min($0, now + SetCookie.longestLife) }
@@ -94,8 +93,7 @@ struct CookieStore {
 
     mutating func removeAll() { (sites, count) = ([:], 0) }
 
-    // Removes expired cookies. If that is not enough, the least recently used tenth of the jar is removed too: one
-    // cookie at a time would search a full jar completely for each new cookie.
+    // Removes expired cookies, or else also the least recently used tenth: one alone would cost a search for each.
     private mutating func makeRoom(now: Date) {
         keep { !$0.cookie.isExpired(at: now) }
         guard count > limits.maxCookieCount else { return }

@@ -88,8 +88,7 @@ public final class SegmentedDownload: Sendable {
 
     /// Cancels the download, and removes the bytes that it would resume, unless it is to keep them.
     ///
-    /// The bytes are those of this download, and of earlier ones of the same URL to the same file. They are removed
-    /// before ``response()`` returns. The call has no effect on a complete file.
+    /// Bytes of earlier downloads of the URL to the file go, too, before ``response()`` returns; a complete file stays.
     ///
     /// - Parameter keepsPart: whether repeating the download resumes it.
     public func cancel(keepingPart keepsPart: Bool) {

@@ -1,8 +1,7 @@
 // A record of each attempt, for the response and the error.
 import Foundation
 
-/// One attempt of a request (``Response/attempts``), also a redirect, a retry or the request after an authentication
-/// challenge: when it began, why it ended, and which step followed.
+/// One attempt of a request (``Response/attempts``), a redirect or a retry too: its times, its end, and what followed.
 public struct AttemptRecord: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     /// The step that followed an attempt.
     public enum Next: Sendable, Hashable {

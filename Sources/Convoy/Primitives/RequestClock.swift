@@ -4,8 +4,7 @@ import Foundation
 
 /// The clock for a manager's waits: back-off, deadlines, host back-offs, rate limits.
 ///
-/// It is the system's clock unless you set ``RequestManager/Configuration/clock``: tests of retries and deadlines move
-/// the `VirtualClock` of `ConvoyTesting` instead of waiting.
+/// The system's unless you set ``RequestManager/Configuration/clock``: tests move `VirtualClock` of `ConvoyTesting`.
 ///
 /// ## Concurrency
 /// Every member is called from any thread. ``now`` and ``date`` are called often and must not call the manager.

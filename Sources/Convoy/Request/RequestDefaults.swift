@@ -105,8 +105,7 @@ extension RequestCore {
                 throw refusal("the URL \(given.redactedString) cannot be resolved against the base URL")
             }
             url = resolved
-            // The query of the base URL precedes the request's query. If the request's URL names a host
-            // (`//host/path`), that host must not receive the query of the base URL.
+            // The query of the base URL comes first. Another host (`//host/path`) must not receive it.
             if let query = baseURL.query(percentEncoded: true), !query.isEmpty, given.host() == nil {
                 let all = [query] + [given.query(percentEncoded: true)].compactMap { $0 }
                 url = resolved.withQuery(all) ?? resolved

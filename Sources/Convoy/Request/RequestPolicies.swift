@@ -54,8 +54,7 @@ extension Request {
     /// Sets when the request is sent again; the manager's policy by default.
     public func retries(_ policy: RetryPolicy) -> Self { changed { $0.policies.retries = policy } }
 
-    /// Sets the maximum time of the request, including waits for dependencies and slots, redirects and back-off; nil
-    /// for none, even if the manager has one.
+    /// Sets the maximum time with waits for dependencies and slots, redirects, back-off; nil for none in any case.
     ///
     /// After that time the request fails with `.deadlineExceeded`, and the message says what took the time. If a retry
     /// would start later, the request fails at once with the error of the last attempt. The time starts when the
@@ -95,8 +94,7 @@ extension Request {
     /// typed failure (``failing(with:decoder:)``), is not shared.
     ///
     /// Each request has its own deadline, reports progress, decodes the body itself and can be cancelled; cancelling
-    /// the last one ends the transfer. The transfer has the highest priority among its requests, and the first
-    /// request's policies for redirects and retries.
+    /// the last one ends the transfer. It has their highest priority, and the first one's redirect and retry policies.
     public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
 
     /// Mutual exclusion: at most one request of this name runs at a time in a manager.

@@ -82,8 +82,7 @@ extension RequestManager {
     /// `maxRetries` limits the reconnections since the last event. As for retries, the policy decides which failures,
     /// status codes and methods allow a reconnection. `Accept` and `Cache-Control` are added if they are missing.
     ///
-    /// If the server is silent for longer than ``Request/idleTimeout(_:)``, the connection counts as lost, so set that
-    /// timeout above the longest pause of the server.
+    /// If the server is silent for longer than ``Request/idleTimeout(_:)``, the connection counts as lost.
     public func events(
         of request: Request<Data>, reconnecting policy: RetryPolicy = .standard, maxEventBytes: Int64 = 1 << 20
     ) -> ServerSentEvents {

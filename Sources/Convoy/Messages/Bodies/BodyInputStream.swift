@@ -30,8 +30,7 @@ final class LoaderBody: Sendable {
 }
 
 #if canImport(FoundationNetworking)
-    /// Exactly the declared number of bytes: the server would read extra bytes of a grown file as the next request on
-    /// the connection, and wait for the missing bytes of a shrunken file.
+    /// The declared number of bytes: servers would read extra bytes as the next request, and wait for missing bytes.
     final class BodyInputStream: InputStream {
         private let source: LoaderBody
         private var reader: (any BlockingReader)?

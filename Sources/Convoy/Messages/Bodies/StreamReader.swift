@@ -161,8 +161,7 @@ public final class BodyStream: Sendable, Hashable {
 
     var isUsedUp: Bool { !canRepeat && hasBegun.withLock { $0 } }
 
-    // The thread may block, and runs the caller's code. Throws `.bodyNotReplayable` if reading has begun before and
-    // cannot be repeated, `.bodyUnreadable` if the stream cannot be opened.
+    // Runs the caller's code, on a thread that may block. Throws `.bodyNotReplayable` or `.bodyUnreadable`.
     func begin() throws(RequestError) -> BodyReading {
         let mayBegin = hasBegun.withLock { hasBegun in
             defer { hasBegun = true }

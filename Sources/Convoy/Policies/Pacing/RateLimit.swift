@@ -52,8 +52,7 @@ final class RateLimit: Sendable {
         return state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max }
     }
 
-    // False if the transfer must wait until the charge is paid. Then `wake` is called when all its charges are paid,
-    // unless `leave` has removed it; on any thread, without a lock.
+    // If false, `wake` is called when all its charges are paid, unless it leaves; on any thread, without a lock.
     func charge(
         _ count: Int, to payer: ObjectIdentifier, wake: @autoclosure () -> @Sendable () -> Void
     ) -> Bool {
@@ -97,7 +96,7 @@ final class RateLimit: Sendable {
     }
 }
 
-// The count of paid bytes grows at the rate. A charge is paid when it reaches its position, the sum of the charges up to
+// Paid bytes grow at the rate. A charge is paid when they reach its position, the sum of the charges up to
 // it. So charges are paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
 struct TokenBucket {
     private(set) var rate: Int64

@@ -17,8 +17,7 @@ final class StallDetector: Sendable {
         state = TimedState(State(window: SpeedWindow(minimum)), clock: clock)
     }
 
-    // When `note` reports a running transfer; a second call starts again, and has no effect after `stop()`. `tell` is
-    // called at most once, when too few bytes have arrived in a window.
+    // A second call starts again, and has no effect after `stop()`. `tell` is called at most once, for a slow window.
     func begin(_ tell: @escaping @Sendable (RequestError) -> Void) {
         change { state, _ in
             state.window.begin()
