@@ -660,7 +660,13 @@ extension AnyRequestOperation {
         do throws(RequestError) {
             if request.body?.isUsedUp == true { throw .bodyNotReplayable }
             if !pausesInPlace, let defect = attempt.rateLimitDefect { throw defect }
-            task = try attempt.makeTask()
+            if let cache = scheduler.cache {
+                let found = withLock { $0.followUp?.cacheExchange }
+                task = cache.makeTransfer(
+                    for: CacheQuery(request, attempt.rules, clock: scheduler.clock), found, client: attempt)
+            } else {
+                task = try scheduler.makeTask(for: request, client: attempt)
+            }
         } catch {
             let error = error.blamed(on: lastRecord, for: request)
             // This thread may be a transport's, which must not notify observers.
@@ -679,7 +685,8 @@ extension AnyRequestOperation {
         }
         emit(.started(attempt: launch.number))
         if made == .resume { task.resume() } else { rest() }
-        if attempt.hasSetOff() { adjustTask() }
+        let setOff = attempt.setOff.exchange(.isOver, ordering: .acquiringAndReleasing)
+        if setOff == .adjustsAfterwards { adjustTask() }
     }
 }
 
@@ -708,9 +715,8 @@ extension AnyRequestOperation {
         }
     }
 
-    /// The attempt has moved bytes.
+    /// The attempt has moved bytes, and something listens.
     func hasMoved(_ attempt: Attempt) {
-        guard hasListeners.load(ordering: .relaxed) else { return }
         tell(attempt.progress) { $0.currentAttempt == attempt.number }
     }
 

@@ -42,13 +42,13 @@ final class Attempt: TransportClient {
     let resumePoint: ResumePoint?
     let receiving: Locked<Receiving>
     /// The first `resume()` of the task.
-    private enum SetOff: UInt8, AtomicRepresentable {
+    enum SetOff: UInt8, AtomicRepresentable {
         case isUnderWay
         /// The task is to be resumed or paused afterwards.
         case adjustsAfterwards
         case isOver
     }
-    private let setOff = Atomic(SetOff.isUnderWay)
+    let setOff = Atomic(SetOff.isUnderWay)
     let ownRateLimit: RateLimit?
     let stallDetector: StallDetector?
 
@@ -96,9 +96,6 @@ final class Attempt: TransportClient {
         if case .chunks(let buffer) = rules.destination, buffer.hasDelivered { return false }
         return operation.withLock { $0.nextRequest }?.body?.canRepeat != false
     }
-
-    // The first `resume()` has returned; true if the task may have to be paused or resumed since.
-    func hasSetOff() -> Bool { setOff.exchange(.isOver, ordering: .acquiringAndReleasing) == .adjustsAfterwards }
 
     // Whether the task is to be told after its first `resume()`. Otherwise a pause could come before it.
     func adjustsLater() -> Bool {
@@ -170,12 +167,10 @@ extension Attempt {
         }
         let moment = CompactInstant(operation.scheduler.clock.now)
         let isCurrent = leave(sink) { [head] receiving in
-            receiving.head = head
+            receiving.begin(head, answer)
             receiving.refusal = refusal
-            receiving.answer = answer
             receiving.isPreview = isPreview
             receiving.firstByteMoment = moment
-            receiving.progress.begin(head, answer)
             receiving.bodyLimit = isPreview ? previewBytes : rules.bodyLimit(defaults) ?? .max
         }
         guard isCurrent else { return }
@@ -289,7 +284,7 @@ extension Attempt {
             fail(failure)
             return false
         }
-        if sink.counts { operation.hasMoved(self) }
+        if sink.counts, operation.hasListeners.load(ordering: .relaxed) { operation.hasMoved(self) }
         let isPaid = !isRateControlled || acquire(data.count)
         if isTooMuch { end(nil, taskHasEnded: false) }
         return !isTooMuch && isPaid && !sink.isPaused
@@ -336,11 +331,25 @@ extension Attempt {
             receiving.progress.upload.completedBytes = totalBytes
             return true
         }
-        if hasMoved { operation.hasMoved(self) }
+        if hasMoved, operation.hasListeners.load(ordering: .relaxed) { operation.hasMoved(self) }
     }
 }
 
 extension Attempt.Receiving {
+    /// The bytes of an earlier attempt count as received if the response continues them.
+    fileprivate mutating func begin(_ head: ResponseHead, _ answer: DownloadAnswer?) {
+        var total = head.expectedBytes
+        switch answer {
+        case .body(let offset, let whole):
+            progress.resumedBytes = offset
+            total = whole ?? total.map { $0.addingReportingOverflow(offset).partialValue }
+        case .isWhole(let byteCount): (progress.resumedBytes, total) = (byteCount, byteCount)
+        case .isUnchanged, .mismatch, .refused, nil: progress.resumedBytes = 0
+        }
+        progress.download = ByteProgress(completedBytes: progress.resumedBytes, totalBytes: total)
+        (self.head, self.answer) = (head, answer)
+    }
+
     var resumableBytes: Int64 {
         guard case .body(let offset, _)? = answer, bodyCount > offset, let head,
             offset > 0 || Validator(of: head, now: Date()) != nil

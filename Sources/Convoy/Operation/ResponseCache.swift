@@ -96,21 +96,9 @@ extension Attempt: CacheClient {
 
     func onTaskControl(_ work: @escaping @Sendable () -> Void) { operation.scheduler.taskControl.async(execute: work) }
 
-    /// The task of the attempt: that of the cache, if there is one.
-    func makeTask() throws(RequestError) -> any TransferTask {
-        guard let cache = operation.scheduler.cache else { return try makeTransfer(for: request, client: self) }
-        let found = operation.withLock { $0.followUp?.cacheExchange }
-        return cache.makeTransfer(
-            for: CacheQuery(request, rules, clock: operation.scheduler.clock), found, client: self)
-    }
-
     func makeTransfer(
         for request: PreparedRequest, client: any TransportClient
-    ) throws(RequestError) -> any TransferTask {
-        let scheduler = operation.scheduler
-        if let direct = scheduler.directTransport { return try direct.makeTransfer(for: request, client: client) }
-        return try scheduler.transport.makeTask(for: request, client: client)
-    }
+    ) throws(RequestError) -> any TransferTask { try operation.scheduler.makeTask(for: request, client: client) }
 
     func refresh(_ request: PreparedRequest, _ options: CacheOptions, _ then: @escaping @Sendable () -> Void) {
         let scheduler = operation.scheduler

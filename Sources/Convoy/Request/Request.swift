@@ -44,7 +44,8 @@ public struct Request<Output: Sendable>: Sendable, CustomStringConvertible, Cust
     init(
         _ method: HTTPMethod, _ url: some RequestURL, byFunction: Bool = false, _ decode: @escaping BodyDecoder<Output>
     ) {
-        self.init(core: RequestCore(method: method, url: url.requestURL), byFunction: byFunction, decode: decode)
+        sharedCore = CopyOnWrite(RequestCore(method: method, url: url.requestURL))
+        (self.decode, decodesByFunction) = (decode, byFunction)
         if core.url == nil {
             let text = String(describing: url)
             // If the text cannot be parsed, it may contain a password anywhere before an at sign.

@@ -80,6 +80,13 @@ final class Scheduler: Sendable {
         ownQueue?.follow(self)
     }
 
+    func makeTask(
+        for request: PreparedRequest, client: any TransportClient
+    ) throws(RequestError) -> any TransferTask {
+        if let directTransport { return try directTransport.makeTransfer(for: request, client: client) }
+        return try transport.makeTask(for: request, client: client)
+    }
+
     func cancel(_ task: any TransferTask) {
         if transport.isReentrant { task.cancel() } else { taskControl.async { task.cancel() } }
     }

@@ -789,20 +789,6 @@ enum DownloadAnswer: Hashable, Sendable {
     }
 }
 
-extension TransferProgress {
-    /// Existing bytes count as received if the response continues them.
-    mutating func begin(_ head: ResponseHead, _ answer: DownloadAnswer?) {
-        switch answer {
-        case .body(let offset, let total):
-            resumedBytes = offset
-            download.totalBytes = total ?? head.expectedBytes.map { $0.addingReportingOverflow(offset).partialValue }
-        case .isWhole(let byteCount): (resumedBytes, download.totalBytes) = (byteCount, byteCount)
-        case .isUnchanged, .mismatch, .refused, nil: (resumedBytes, download.totalBytes) = (0, head.expectedBytes)
-        }
-        download.completedBytes = resumedBytes
-    }
-}
-
 struct UnexpectedRange: Error {}
 
 extension RequestError {
