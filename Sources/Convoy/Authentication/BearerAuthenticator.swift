@@ -224,7 +224,8 @@ struct TokenState {
     }
 
     enum Verdict: Equatable {
-        // Another authenticator's token, a limit of refreshes, or rejected before without an accepted current token.
+        // The token is not this authenticator's, a limit of refreshes is reached, or the request was rejected before
+        // and no server has accepted the current token.
         case stands
         /// A newer token has replaced the token of the request.
         case replaced

@@ -26,7 +26,8 @@ struct DigestSession: Sendable, CustomStringConvertible, CustomReflectable {
             } else if challenge.parameters["charset"]?.lowercased() == "utf-8",
                 !credential.user.utf8.allSatisfy({ $0 < 0x80 })
             {
-                // RFC 8187 (RFC 7616, section 3.4). Without an announced UTF-8, the bytes are sent unchanged.
+                // The user name is sent in the notation of RFC 8187 (RFC 7616, section 3.4). A server that does not
+                // announce UTF-8 receives the bytes unchanged.
                 "username*=UTF-8''\(credential.user.percentEncoded)"
             } else {
                 "username=\(credential.user.quoted)"
@@ -46,7 +47,8 @@ struct DigestSession: Sendable, CustomStringConvertible, CustomReflectable {
         // H(A2) of RFC 7616, section 3.4.3.
         let subject = try challenge.hash("\(method.rawValue):\(target)")
         let number = String(format: "%08x", count)
-        // RFC 7616, section 3.4.1, or without a quality of protection RFC 2069, section 2.1.2.
+        // The formula is that of RFC 7616, section 3.4.1, or without a quality of protection that of RFC 2069, section
+        // 2.1.2.
         let response = try challenge.hash(
             challenge.hasQuality
                 ? "\(key):\(nonce):\(number):\(clientNonce):auth:\(subject)" : "\(key):\(nonce):\(subject)")

@@ -94,7 +94,8 @@ public final class PasswordAuthenticator: RequestInterceptor, CustomStringConver
         let sent = ProtectionSpaces.Sent(field)
         guard head.statusCode == 401 else {
             guard let sent else { return .proceed }
-            // Whatever the status, a server that sends this field has verified the credentials (RFC 7615, section 3).
+            // `Authentication-Info` is read whatever the status, because a server that sends it has verified the
+            // credentials (RFC 7615, section 3).
             let information = AuthenticationChallenge.parameters(in: head.headerFields["Authentication-Info"] ?? "")
             let (hasWorked, nextNonce) = (head.statusCode < 400, information["nextnonce"])
             spaces.withLock { $0.passed(sent, origin: origin, hasWorked: hasWorked, nextNonce: nextNonce) }
@@ -117,7 +118,8 @@ public final class PasswordAuthenticator: RequestInterceptor, CustomStringConver
                 $0.challenged(key, path: path, session: session, sent: sent, refusals: refusals)
             }
         } else if schemes.contains(.basic), !isBasicRefused,
-            // Rejected Basic credentials would be rejected again; after unasked ones, Digest may succeed (above).
+            // Basic credentials that were rejected would be rejected again. If they were sent without a challenge,
+            // Digest may succeed, in the branch above.
             let challenge = challenges.first(where: { $0.scheme == "basic" })
         {
             let key = ProtectionSpaces.Key(origin: origin, realm: challenge.parameters["realm"] ?? "")
@@ -203,7 +205,8 @@ extension URL {
     }
 }
 
-// The realms of servers that have requested credentials; later requests to them carry credentials from the start.
+// The realms of origins whose servers have requested credentials. Later requests to them carry credentials from the
+// start.
 struct ProtectionSpaces {
     struct Key: Hashable {
         let origin: String
@@ -226,12 +229,15 @@ struct ProtectionSpaces {
     static let maxDirectoryCount = 8
 
     private struct Space {
-        // For requests without a challenge; nil for Basic, and until the server has accepted or rejected credentials.
+        // For requests that have not been challenged. Nil for Basic, and until the server has accepted or rejected
+        // credentials.
         var current: DigestSession?
-        // Of requests that were sent again and have no result yet, the newest last. Others use such a session only if
-        // `fresh` is empty: some servers require the counts of a nonce in order, which concurrent requests may break.
+        // Of requests that were sent again and have no result yet, the newest last. Other requests use such a session
+        // only if `fresh` is empty: some servers require the counts of a nonce in order, and concurrent requests may
+        // arrive out of order.
         var answering: [DigestSession] = []
-        // Unused, the newest last. Each challenged request adds and uses one, as some servers accept a nonce once.
+        // Unused, the newest last. Each challenged request adds a session, and uses one when it is sent again, because
+        // some servers accept a nonce only once.
         var fresh: [DigestSession] = []
         var isBasic = false
         var directories: [String] = []
@@ -239,7 +245,8 @@ struct ProtectionSpaces {
         var lastChallenge = 0
 
         mutating func takeAnswer() -> DigestSession? {
-            // `fresh` may be empty for a request that was sent again before but got no response.
+            // A request that was sent again before, but got no response, may find `fresh` empty. It then uses the
+            // newest session of `answering`.
             guard var session = fresh.popLast() ?? answering.popLast(), let answer = session.counted() else {
                 return nil
             }
@@ -315,14 +322,16 @@ struct ProtectionSpaces {
         guard sent.realm != key.realm || sent.nonce != challenge.nonce else { return false }
         let space = spaces[key]
         if challenge.isStale {
-            // `stale` means that the server accepts the password but not the nonce (RFC 7616, section 3.3). After a
-            // second 401 the request is sent again only if its last nonce did not come from a stale challenge.
+            // `stale` means that the server accepts the password but not the nonce (RFC 7616, section 3.3). The request
+            // is then sent again. After a second 401 it is sent again only if its last nonce did not come from a stale
+            // challenge.
             let used = space?.answering.first { $0.nonce == sent.nonce } ?? space?.current
             let isSecond = used?.nonce == sent.nonce && used?.challenge.isStale == true
             return refusals == 0 || (refusals == 1 && !isSecond)
         }
         guard refusals == 0 else { return false }
-        // Credentials for another realm, or with a nonce that worked before, were a guess: the password may be right.
+        // Credentials for another realm, or with a nonce that had worked before, were a guess. A wrong guess does not
+        // mean that the password is wrong.
         return sent.realm != key.realm || space?.hasWorked == true
     }
 

@@ -66,7 +66,8 @@ public struct Cookie: Sendable, Hashable, Codable, CustomStringConvertible, Cust
 
     func isExpired(at now: Date) -> Bool { expires.map { $0 <= now } ?? false }
 
-    // Of two cookies of the same domain (RFC 6265bis, section 5.7, step 23). Octets are compared, not characters.
+    // Of two cookies of the same domain (RFC 6265bis, section 5.7, step 23). Compares octets, because `==` of strings
+    // treats a composed and a decomposed `é` as equal.
     func replaces(_ other: Cookie) -> Bool {
         isHostOnly == other.isHostOnly && name.hasBytes(of: other.name) && path.hasBytes(of: other.path)
     }
@@ -79,14 +80,16 @@ public struct Cookie: Sendable, Hashable, Codable, CustomStringConvertible, Cust
         return String(decoding: start, as: UTF8.self).equalsIgnoringCase(prefix)
     }
 
-    // RFC 6265bis, section 5.7, steps 20 to 22, without the Path attribute of a `__Host-` cookie: the caller checks it.
+    // RFC 6265bis, section 5.7, steps 20 to 22. The caller checks that a `__Host-` cookie came with a Path attribute,
+    // which the cookie does not record.
     var keepsPromiseOfPrefix: Bool {
         if hasHostPrefix { return !name.isEmpty && isSecure && isHostOnly && path == "/" }
         return !hasPrefix("__Secure-") || !name.isEmpty && isSecure
     }
 
-    // Without changing the other cookies of the field. RFC 6265bis (section 5.7, step 3) forbids control characters but
-    // the tab. Only a program or a file can have `;` and `=` here: they end value and name in a `Set-Cookie` field.
+    // Without changing the other cookies of the field. RFC 6265bis (section 5.7, step 3) forbids control characters
+    // except the tab. `;` and `=` can only come from a program or a file, because they end the value and the name in a
+    // `Set-Cookie` field.
     var isSendable: Bool {
         let forbidden = { (byte: UInt8) in (byte < 0x20 && byte != 0x09) || byte == 0x7F || byte == UInt8(ascii: ";") }
         return !(name.isEmpty && value.isEmpty) && !value.utf8.contains(where: forbidden)

@@ -116,9 +116,11 @@ public final class CookieJar: Sendable, CustomStringConvertible, CustomReflectab
         public var maxCookieBytes: Int64 = 4_096
         /// The maximum size of an attribute's value, in bytes, above which it is ignored; 1,024 by default.
         public var maxAttributeBytes: Int64 = 1_024
-        /// The maximum number of cookies of a domain, 50 by default; the least recently used goes, `Secure` ones last.
+        /// The maximum number of cookies of one domain, beyond which the least recently used, preferably one without
+        /// `Secure`, is removed; 50 by default.
         public var maxCookiesPerDomain = 50
-        /// The maximum number of cookies, 3,000 by default; expired ones go, then the least recently used tenth.
+        /// The maximum number of cookies in the jar, beyond which expired ones are removed and, if that is not enough,
+        /// the least recently used tenth; 3,000 by default.
         public var maxCookieCount = 3_000
 
         /// Makes the limits of RFC 6265bis.

@@ -1,7 +1,8 @@
 // The storage of cookies: RFC 6265bis, section 5.7.
 import Foundation
 
-// Expired cookies are never returned; they go with a request to the domain, a new cookie of the domain, or a full jar.
+// The store never returns an expired cookie. It removes the cookie when a request is sent to its domain, when a cookie
+// of that domain is stored, or when the jar is full.
 struct CookieStore {
     private struct Entry {
         let cookie: Cookie
@@ -28,7 +29,8 @@ struct CookieStore {
 
     init(limits: CookieJar.Limits) { self.limits = limits }
 
-    // In the order of sending (RFC 6265bis, section 5.8.3). O(*k* log *k*) for *k* cookies of the host and its domains.
+    // In the order in which they are sent (RFC 6265bis, section 5.8.3). O(*k* log *k*) for *k* cookies of the host and
+    // of the domains above it.
     mutating func cookies(for origin: CookieOrigin, now: Date) -> [Cookie] {
         let site = PublicSuffixes.site(of: origin.host)
         guard sites[site] != nil else { return [] }
@@ -64,7 +66,8 @@ struct CookieStore {
         }
     }
 
-    // In place of the predecessor (RFC 6265bis, section 5.7, steps 23 and 24). Amortised O(*k*) for *k* of the domain.
+    // In place of the predecessor (RFC 6265bis, section 5.7, steps 23 and 24). O(*k*) for *k* cookies of the domain,
+    // amortised: occasionally the complete jar is searched.
     private mutating func insert(_ cookie: Cookie, now: Date) {
         var cookie = cookie
         cookie.expires = cookie.expires.map { min($0, now + SetCookie.longestLife) }
@@ -93,7 +96,8 @@ struct CookieStore {
 
     mutating func removeAll() { (sites, count) = ([:], 0) }
 
-    // Removes expired cookies, or else also the least recently used tenth: one alone would cost a search for each.
+    // Removes expired cookies. If that is not enough, the least recently used tenth of the jar is removed too: one
+    // cookie at a time would search a full jar completely for each new cookie.
     private mutating func makeRoom(now: Date) {
         keep { !$0.cookie.isExpired(at: now) }
         guard count > limits.maxCookieCount else { return }
@@ -132,7 +136,8 @@ struct CookieStore {
             name: new.name, value: new.value, domain: domain, isHostOnly: isHostOnly, path: path,
             expires: new.expires, isSecure: new.isSecure, isHTTPOnly: new.isHTTPOnly, sameSite: new.sameSite)
         // http can neither set nor replace a Secure cookie, because an attacker may write to the connection (RFC
-        // 6265bis, section 5.7, steps 13 and 16). A `__Host-` cookie needs a Path attribute (step 21).
+        // 6265bis, section 5.7, steps 13 and 16). A `__Host-` cookie needs a Path attribute (step 21); the default path
+        // does not suffice.
         guard origin.isSecure || !cookie.isSecure && !hasSecureCookie(overlaidBy: cookie, now: now),
             !cookie.hasHostPrefix || new.path != nil, isAllowed(cookie)
         else { return }
@@ -168,7 +173,8 @@ struct CookieStore {
         if CookieDomain.mayBeShared(new.domain) {
             return CookieDomain.matches(origin.host, new.domain) ? (new.domain, false) : nil
         }
-        // Without a Domain attribute for the host only; an address or a public suffix only sets cookies for itself.
+        // A cookie without a Domain attribute is for its host only. An address or a public suffix may only set cookies
+        // for itself.
         return new.domain.isEmpty || new.domain == origin.host ? (origin.host, true) : nil
     }
 }

@@ -13,7 +13,8 @@ struct AuthenticationChallenge: Equatable, Sendable {
         read(fieldValue, into: [AuthenticationChallenge(scheme: "")])[0].parameters
     }
 
-    // Commas separate challenges and parameters: a name before an equals sign is a parameter, any other a scheme.
+    // Commas separate challenges and also the parameters of one challenge. A name after a comma is a parameter if an
+    // equals sign follows it, otherwise a scheme.
     private static func read(
         _ text: String, into challenges: [AuthenticationChallenge] = []
     ) -> [AuthenticationChallenge] {

@@ -68,7 +68,8 @@ package enum ByteRange: Sendable, Equatable {
         }
     }
 
-    /// From the first requested byte, none after the last; a server may send fewer (RFC 9110, section 15.3.7).
+    /// It must begin with the first requested byte and have no byte after the last one; a server may send fewer bytes
+    /// than requested (RFC 9110, section 15.3.7).
     func admits(_ content: ContentRange) -> Bool {
         guard let range = content.range else { return false }
         switch self {

@@ -2,7 +2,8 @@
 import Foundation
 
 // The parser is lenient, as RFC 9110 encourages: either case, a day of one digit, GMT as `UTC`, `UT`, `+0000` or
-// `-0000`. Other zones, other orders and missing parts could mean another moment. The name of the day may be wrong.
+// `-0000`. Other zones, other orders and missing parts are rejected, because such a text could mean another moment. The
+// day name must be valid but is not compared with the date.
 package struct HTTPDate: Hashable {
     package let secondsSince1970: Int64
 
@@ -49,7 +50,8 @@ package struct HTTPDate: Hashable {
         return scanner.peek == nil ? parts : nil
     }
 
-    // RFC 9110, section 5.6.7: a year more than 50 years ahead means the past, one 50 or more years ago the future.
+    // RFC 9110, section 5.6.7: a year more than 50 years in the future means the past. Likewise, a year 50 or more
+    // years in the past means the future.
     private static func year(_ digits: Int, now: Date) -> Int {
         // Within a day of New Year, the current year may be computed as its neighbour.
         let years = now.timeIntervalSince1970 / (365.2425 * 86_400)

@@ -156,7 +156,8 @@ public struct HeaderFields: Sendable, Hashable, ExpressibleByDictionaryLiteral, 
 extension HeaderFields.Field: CustomStringConvertible, CustomReflectable {
     /// Name and value in one line; the value of a secret field is replaced.
     public var description: String { "\(name): \(shownValue)".oneLine }
-    // A URL loses user name and password; `Location`, `Content-Location`, `Referer` and `Link` lose secret parameters.
+    // A URL loses its user name and its password. `Location`, `Content-Location`, `Referer` and `Link` also lose the
+    // values of query and fragment whose names indicate a secret.
     package var shownValue: String {
         guard !isSecret else { return "<redacted>" }
         guard value.utf8.contains(where: { "@?#".utf8.contains($0) }) else { return value }

@@ -1,8 +1,9 @@
 // Names and addresses of hosts: WHATWG URL, section 3.5.
 import Foundation
 
-// The canonical spelling, so that all spellings of a host have the same origin: names in lower case and the ASCII form
-// of DNS (IDNA), IPv4 addresses as four decimal numbers, IPv6 addresses in brackets and in their shortest form.
+// The canonical spelling, so that all spellings of a host have the same origin. Names are in lower case, in other
+// scripts in the ASCII form of DNS (IDNA). IPv4 addresses have four decimal numbers. IPv6 addresses are in brackets, in
+// their shortest form.
 struct HostName {
     let text: String
 
@@ -33,7 +34,8 @@ struct HostName {
     }
 
     private static func inASCII(_ name: String) -> String? {
-        // Foundation checks labels only if one is in another script, so such a label is appended, and removed again.
+        // Foundation checks the labels of a name only if one of them is in another script. A label in another script is
+        // therefore appended, and removed from the result.
         let more = ".\u{FC}"
         guard let url = URL(string: "http://\(name)\(more)/", encodingInvalidCharacters: true) else { return nil }
         return String(url.absoluteString.dropFirst("http://".count).dropLast(".xn--tda/".count))
@@ -60,7 +62,8 @@ struct HostName {
         return last.utf8.allSatisfy(\.isDigit)
     }
 
-    // One to four numbers: decimal, octal after `0` or hexadecimal after `0x`. The last one fills the remaining bytes.
+    // One to four numbers: decimal, octal after `0` or hexadecimal after `0x`. The last one fills the remaining bytes
+    // of the address. Nil for an invalid address.
     private static func addressOfIPv4(_ name: String) -> UInt64? {
         var labels = name.split(separator: ".", omittingEmptySubsequences: false)
         if labels.last == "" { labels.removeLast() }
@@ -89,8 +92,9 @@ enum PublicSuffixes {
         return table.contains(String(domain))
     }
 
-    // The host itself if it is a public suffix or not a name. Cookies of two hosts interact only if both have the same
-    // registered domain. The table has no suffix of three labels, because its parent domain could have a cookie.
+    // The host itself if it is a public suffix or not a name. Cookies of two hosts can interact only if both have the
+    // same registered domain. A suffix of three labels would break this rule, because its parent domain could have a
+    // cookie. So the table contains none.
     static func site(of host: String) -> String {
         let (bytes, dot) = (host.utf8, UInt8(ascii: "."))
         guard CookieDomain.isHostName(host), let last = bytes.lastIndex(of: dot),

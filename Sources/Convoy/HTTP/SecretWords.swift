@@ -41,7 +41,8 @@ package struct SecretWords: Sendable {
     }
 
     // Each word of the name counts: `db_pass`, `STRIPE_KEY_LIVE`, `OTPCode` and `stripekey` are secret. `key_id`,
-    // `auth_url`, `sort_key` and `monkey` are not. A long word counts anywhere, as in `page_token_count`.
+    // `auth_url`, `sort_key` and `monkey` are not. A long word counts anywhere, also in `page_token_count`, because a
+    // value that is hidden needlessly does no harm.
     package func isSecret(_ name: String) -> Bool {
         let bare = Self.bare(name)
         if isSecret(bare: bare) { return true }

@@ -68,7 +68,8 @@ package struct SetCookie {
     }
 
     // Splits what URLSession has joined with `", "` if a name and `=` follow, which never happens in a date. A value
-    // with `, b=c` is split by mistake, and a cookie without a name after a comma is not found. O(*n*) for *n* bytes.
+    // that contains `, b=c` is split by mistake, and a cookie without a name after a comma is not found. O(*n*) for *n*
+    // bytes.
     static func apart(_ joined: String) -> [Substring] {
         let bytes = joined.utf8
         var texts: [Substring] = []
@@ -93,7 +94,8 @@ package struct SetCookie {
 enum CookieDate {
     static func parse(_ text: Substring) -> Date? {
         var (time, day, month, year): (Int?, Int?, Int?, Int?)
-        // RFC 6265bis, section 5.1.1, step 2: the first token in its form supplies time, day, month or year.
+        // RFC 6265bis, section 5.1.1, step 2: the first token in the form of a time supplies the time. Day, month and
+        // year are found in the same way.
         for token in text.utf8.split(whereSeparator: isDelimiter) {
             if time == nil, let found = seconds(token) {
                 time = found
@@ -125,7 +127,8 @@ enum CookieDate {
         return digits.contains(run.count) ? run.reduce(0) { $0 * 10 + Int($1 - 0x30) } : nil
     }
 
-    // Nil for another form than `08:49:37`, -1 if the time does not exist: with nil, `25:00:00` would be the day 25.
+    // Nil if the token does not have the form of a time such as `08:49:37`, -1 if the time does not exist. With nil for
+    // the latter, the parser would read `25:00:00` as the day 25.
     private static func seconds(_ token: Substring.UTF8View) -> Int? {
         let fields = token.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
         guard fields.count == 3, fields[0].allSatisfy(\.isDigit), fields[1].allSatisfy(\.isDigit),
@@ -172,7 +175,8 @@ enum CookieDomain {
             && whole.dropLast(end.count).last == UInt8(ascii: ".") && isHostName(host)
     }
 
-    // Two labels, none empty because `com.` is the same top-level domain as `com`, and no public suffix.
+    // The domain needs two non-empty labels and must not be a public suffix. Empty labels are rejected because `com.`
+    // is the same top-level domain as `com`.
     static func mayBeShared(_ domain: String) -> Bool {
         let labels = domain.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         return labels.allSatisfy { !$0.isEmpty } && isHostName(domain) && !PublicSuffixes.contains(domain)

@@ -1,7 +1,8 @@
 // URI references and their resolution: RFC 3986, section 5.
 import Foundation
 
-/// Foundation keeps dot segments of absolute and network-path references, and `URLComponents` traps on invalid parts.
+/// Foundation does not remove the dot segments of absolute and network-path references, and its `URLComponents` traps
+/// when a part is set to an invalid value.
 struct URLReference {
     var scheme: String?
     var authority: String?
@@ -100,8 +101,9 @@ struct URLReference {
 }
 
 extension String {
-    // Everything up to the last `@` goes between the scheme with its slashes and the next slash, `?` or `#`, even if it
-    // is no authority: mistyped URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a password too.
+    // Everything up to the last `@` goes between the scheme with its slashes and the next slash, `?` or `#`, even if
+    // the text is not an authority. Mistyped URLs such as `ada:pw@example.com/x` and `http:/ada:pw@h` contain a
+    // password too.
     package var withoutUserInfo: String {
         guard utf8.contains(UInt8(ascii: "@")) else { return self }
         var start = startIndex
@@ -132,7 +134,8 @@ extension String {
         return "/" + kept.joined(separator: "/")
     }
 
-    // If false, the URL must be parsed. `URL(string:encodingInvalidCharacters:)` rejects invalid characters.
+    // If false, the URL must be parsed. Invalid characters are not checked here, because
+    // `URL(string:encodingInvalidCharacters:)` rejects them.
     fileprivate var isSpelledAsSent: Bool {
         var text = self
         return text.withUTF8 { bytes in

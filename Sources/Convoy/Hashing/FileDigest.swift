@@ -11,7 +11,8 @@ import Foundation
 /// // "a SHA-256 digest has 64 hexadecimal digits, and 4 were given"
 /// ```
 ///
-/// A digest with a ``defect`` matches no file. Digests of one function with the same bytes are equal, however written.
+/// A digest with a ``defect`` matches no file. Digests are equal when their function and bytes are equal, however
+/// they were written.
 ///
 /// ## Concurrency
 /// A digest is a value: any thread may use it.
@@ -60,7 +61,8 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
     /// A SHA-512 digest from its 64 bytes, which are not hashed again; another length results in a ``defect``.
     public static func sha512(_ bytes: Data) -> FileDigest { FileDigest(.sha512, bytes: bytes) }
 
-    // By which bytes are recognised; without SHA-256 a hash with a random key, by which only this process does.
+    // By which bytes are recognised. On a system without SHA-256 it is a hash with a random key of the process, so
+    // nothing that another process has stored is recognised.
     package static func ofBytes(_ bytes: Data) -> FileDigest {
         if let digest = try? HashFunction.sha256.digest(of: bytes) { return FileDigest(.sha256, bytes: digest) }
         let words = (0..<4).map { word in
@@ -75,8 +77,9 @@ public struct FileDigest: Sendable, Hashable, CustomStringConvertible {
 
     /// Reads a digest in the forms that lists of checksums use; nil for any other text.
     ///
-    /// A SHA-256 digest has the prefix `sha256` or `sha-256`, then `:` or `=`, then 64 hexadecimal digits; SHA-512 has
-    /// `sha512` or `sha-512` and 128 digits. Without a prefix, their number decides. In either case; without blanks.
+    /// A SHA-256 digest has the prefix `sha256` or `sha-256`, then `:` or `=`, then 64 hexadecimal digits. SHA-512 has
+    /// `sha512` or `sha-512` and 128 digits. Without a prefix, their number decides. Case makes no difference, but
+    /// blanks are rejected.
     public init?(_ text: String) {
         let sign = text.utf8.firstIndex { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "=") }
         let name = sign.map { String(text[..<$0]) }

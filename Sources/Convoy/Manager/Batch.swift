@@ -1,4 +1,5 @@
-// Runs many requests as one: pulls them while few are unfinished, and stores the results in input order.
+// Runs many requests as one. A batch pulls requests from their source while the number of its unfinished requests is
+// below a limit, and stores the results in input order.
 import Foundation
 
 /// A set of requests with one progress, one end and results in input order.
@@ -142,7 +143,8 @@ final class BatchRun: Producer {
         scheduler.begin(self)
     }
 
-    // Whether another request is accepted, once fewer members than ``Scheduler/readAhead`` are unfinished.
+    // Returns whether the batch accepts another request, once the number of unfinished members is below its limit
+    // (``Scheduler/readAhead``).
     func admit(_ operation: AnyRequestOperation) async -> Bool {
         guard let count = submit(operation)?.count else { return false }
         // A member that finishes at once may stop the batch, which cancels the task that runs this code.
@@ -153,7 +155,8 @@ final class BatchRun: Producer {
         }
     }
 
-    // Reading continues at half of the limit. Otherwise source and queue would wake each other for every request.
+    // Above the limit, reading continues at half of it. If it continued after each member, the source and the queue
+    // would wake each other for every request.
     func limitHasChanged() {
         let window = scheduler.readAhead
         perform(
@@ -565,7 +568,8 @@ extension RequestManager {
     ///   - failFast: whether the first failure cancels all other members.
     ///   - keepsResults: whether ``Batch/results`` are stored; otherwise memory does not grow with their number.
     ///   - onResult: called once for each pulled request, with its index, on the member's own serial executor or where
-    ///     the configuration sends callbacks, so several calls may run at once; before the end of the batch.
+    ///     the configuration sends callbacks, so several calls may run at once. The batch finishes after the last call.
+    ///     Requests that are added later have their own handlers.
     public func batch<Output, Requests: Collection & SendableMetatype>(
         _ requests: sending Requests, failFast: Bool = false, keepsResults: Bool = true,
         onResult: (@Sendable (Int, Batch<Output>.Result) -> Void)? = nil

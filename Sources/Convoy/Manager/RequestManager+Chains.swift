@@ -8,7 +8,8 @@ extension RequestManager {
     /// that depend on it, fail with `.dependencyFailed` without being sent. The function runs on the new operation's
     /// serial executor. An error that it throws becomes `.invalidRequest`.
     ///
-    /// Until its request is built, messages call the operation "the link after POST https://…/login", or by its `name`.
+    /// Until its request is built, messages and logs call the operation "the link after POST https://…/login", or by
+    /// its `name`.
     public func operation<Value: Sendable, Output>(
         after dependency: any TypedDependency<Value>,
         _ makeRequest: @escaping @Sendable (Value) throws -> Request<Output>
@@ -22,7 +23,8 @@ extension RequestManager {
         operation(after: dependency.asResult, makeRequest)
     }
 
-    /// Makes an operation whose request is built from the values of several operations of one type, once all succeeded.
+    /// Makes an operation whose request is built from the values of several operations of one type, in their order,
+    /// once all have succeeded.
     public func operation<Value: Sendable, Output>(
         after dependencies: [any TypedDependency<Value>],
         _ makeRequest: @escaping @Sendable ([Value]) throws -> Request<Output>

@@ -44,7 +44,8 @@ extension RequestManager {
         /// the base itself. A query of the base precedes the query of each relative URL, unless that URL names a host.
         /// A relative URL with a colon in its first segment begins with `./`, as in `./documents:commit`.
         public var baseURL: URL?
-        /// Header fields of every request that neither has nor removes the field (``Request/header(_:_:)`` with nil).
+        /// Header fields of every request that has no field of the same name, nor removes it (``Request/header(_:_:)``
+        /// with nil).
         ///
         /// Secret fields (``HeaderFields/Field/isSecret``) are sent to the origin of ``baseURL`` only, or without one
         /// to every host, and never follow a redirect to another origin. Use ``BearerAuthenticator`` for tokens. If a
@@ -66,7 +67,8 @@ extension RequestManager {
         public var idleTimeout: Duration
         /// The maximum time of one attempt, ``Request/attemptTimeout(_:)``; nil, the default, means no limit.
         public var attemptTimeout: Duration?
-        /// The maximum time of each request with its waits and retries, ``Request/deadline(_:)``; nil by default: none.
+        /// The maximum time of each request including waits and retries, ``Request/deadline(_:)``; nil, the default,
+        /// means no limit.
         public var deadline: Duration?
         /// The maximum size of a body, ``Request/maxBodyBytes(_:)``; nil, the default, limits only memory, to 64 MiB.
         public var maxBodyBytes: Int64?
@@ -118,8 +120,9 @@ extension RequestManager {
 
         /// The random factor of back-off, from 0 to 1: the wait is this fraction of its upper limit (``RetryPolicy``).
         ///
-        /// A constant makes waits exact in tests: with `{ 1 }` those of ``RetryPolicy/standard`` are half a second, one
-        /// and two, with `{ 0 }` a retry waits only for a `Retry-After`. Other values are clamped; NaN counts as 0.
+        /// Tests use a constant, which makes waits exact: with `{ 1 }` those of ``RetryPolicy/standard`` are half a
+        /// second, one second and two, with `{ 0 }` a retry waits only for a `Retry-After`. Other values are clamped;
+        /// NaN counts as 0.
         ///
         /// - Thread: any; called once for each wait, without a lock.
         public var jitter: @Sendable () -> Double

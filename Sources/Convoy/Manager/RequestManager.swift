@@ -105,8 +105,9 @@ public final class RequestManager: Sendable {
 
     /// The body bytes that all transfers together may receive per second; nil, or zero or less, means no limit.
     ///
-    /// See ``Configuration/maxBytesPerSecond``. A change takes effect at once, also for paused transfers. With a
-    /// transport that cannot pause, every request that starts afterwards fails, and running transfers have no limit.
+    /// See ``Configuration/maxBytesPerSecond``. A change takes effect at once, also for transfers paused by the old
+    /// limit. If the transport cannot pause, every request that starts afterwards fails, and running transfers have no
+    /// limit.
     ///
     /// - Thread: any.
     /// - Complexity: O(*n* log *n*) for *n* paused transfers.
@@ -133,7 +134,8 @@ public final class RequestManager: Sendable {
 
     /// Cancels every operation, batch and segmented download, and every event stream that waits to reconnect.
     ///
-    /// Later operations are not affected. The remaining requests of a batch fail unsent with `.cancelled`.
+    /// Operations that are enqueued later are not affected. A batch pulls no more requests from its source. The
+    /// remaining requests fail with `.cancelled` and are not sent.
     ///
     /// - Complexity: O(*n*) for *n* operations.
     public func cancelAll() { scheduler.cancelAll() }

@@ -17,10 +17,12 @@ import Foundation
 /// print(try await download.file())
 /// ```
 ///
-/// Mirrors may hold another version, so they require a digest; if it differs, the error lists who sent which bytes.
+/// Mirrors require a digest of the complete file, because they may hold another version. If the digest does not
+/// match, the error lists which server sent which bytes.
 ///
 /// ## Concurrency
-/// Every member may be used from any thread. The operations count against the manager's limits, so segments may wait.
+/// Every member may be used from any thread. The operations count against the manager's limits. If the limit for each
+/// host is below the number of segments, some segments wait.
 ///
 /// ## Topics
 /// - ``file()``
@@ -88,7 +90,8 @@ public final class SegmentedDownload: Sendable {
 
     /// Cancels the download, and removes the bytes that it would resume, unless it is to keep them.
     ///
-    /// Bytes of earlier downloads of the URL to the file go, too, before ``response()`` returns; a complete file stays.
+    /// The bytes are those of this download, and of earlier ones of the same URL to the same file. They are removed
+    /// before ``response()`` returns. The call has no effect on a complete file.
     ///
     /// - Parameter keepsPart: whether repeating the download resumes it.
     public func cancel(keepingPart keepsPart: Bool) {

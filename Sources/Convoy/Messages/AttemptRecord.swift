@@ -1,7 +1,8 @@
 // A record of each attempt, for the response and the error.
 import Foundation
 
-/// One attempt of a request (``Response/attempts``), a redirect or a retry too: its times, its end, and what followed.
+/// One attempt of a request (``Response/attempts``), also a redirect, a retry or the request after an authentication
+/// challenge: when it began, why it ended, and which step followed.
 public struct AttemptRecord: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     /// The step that followed an attempt.
     public enum Next: Sendable, Hashable {
@@ -121,7 +122,8 @@ public struct TransferMetrics: Sendable, Hashable {
     public var isReusedConnection = false
     /// The HTTP version of the response: `1.0`, `1.1`, `2` or `3`.
     public var httpVersion = ""
-    /// The TLS version of a new connection, `1.2` or `1.3`, for display; empty without TLS, if reused, or if unknown.
+    /// The TLS version of a new connection, `1.2` or `1.3`, for display; empty without TLS, for a reused connection,
+    /// and if libcurl does not report it.
     public var tlsVersion = ""
     /// The TLS library's name of the cipher suite; empty if ``tlsVersion`` is empty.
     public var tlsCipher = ""

@@ -3,7 +3,8 @@ import Foundation
 
 extension HeaderFields {
     // Covers the complete representation, even in a partial response (206), before any transfer coding and after any
-    // content coding. So it applies to a file only if the bytes were stored in that form. Unusable members are ignored.
+    // content coding. So it applies to a file only if the bytes were requested and stored in that form. Members that
+    // are invalid, or have an algorithm that this system lacks, are ignored.
     var representationDigest: FileDigest? {
         // Content-Digest does not help: it covers only the content of this response, which is a part in a 206.
         strongestDigest(in: "Repr-Digest", isDictionary: true) ?? strongestDigest(in: "Digest", isDictionary: false)

@@ -55,7 +55,8 @@ public struct PreparedRequest: Sendable, Hashable, CustomStringConvertible, Cust
         get { parts.value.options.value.attemptTimeout }
         set { parts.value.options.value.attemptTimeout = newValue }
     }
-    /// ``Request/decodingFile()``: otherwise a file keeps its coding, unless the request has its own `Accept-Encoding`.
+    /// ``Request/decodingFile()``: if false, a file receives the bytes with their content coding, unless the request
+    /// has its own `Accept-Encoding`.
     var decodesFile: Bool { parts.value.options.value.decodesFile }
     /// If false, an unknown content coding is an error, unless `Accept-Encoding` accepts it.
     var keepsUnknownCodings: Bool {

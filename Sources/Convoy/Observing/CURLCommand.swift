@@ -40,7 +40,8 @@ extension PreparedRequest {
         return body.before + "curl " + words.joined(separator: " ") + body.after
     }
 
-    /// In curl's syntax: `Name;` for a field without a value, `Name:` to remove a field that curl would add.
+    /// The fields in curl's syntax: `Name;` for a field without a value, `Name:` to remove a field that curl would
+    /// add.
     private func headerLines(revealingSecrets: Bool, _ body: CURLBody) -> [String] {
         var lines = headerFields.filter { !$0.isFraming }.map { field in
             let value = (revealingSecrets ? field.value : field.shownValue).trimmingBlanks
@@ -64,7 +65,8 @@ extension PreparedRequest {
 extension Request {
     /// The request as a command for `curl`; see ``PreparedRequest/cURLCommand(revealingSecrets:)``.
     ///
-    /// What a manager adds, such as an interceptor's token or a cookie, is only in ``AttemptRecord/request``.
+    /// The values that a manager adds, such as an interceptor's token or a cookie, are only in
+    /// ``AttemptRecord/request``.
     ///
     /// - Throws: `.invalidRequest` for a request that cannot be sent, with the reason; `.bodyUnreadable`.
     public func cURLCommand(
@@ -150,11 +152,13 @@ private struct CURLBody {
 
 extension String {
     // One word of a shell command, on one line unless the text ends in a line feed. The program receives exactly this
-    // text in dash, bash and zsh, also at a prompt with history expansion. A control character at a prompt would edit
-    // or end the line, so it is written with an escape, which `printf` decodes. A word cannot contain NUL.
+    // text in dash, bash and zsh, also at a prompt with history expansion. A typed or pasted control character would
+    // edit or end the line at a prompt. So a text with control characters is written with escapes, which `printf`
+    // decodes. A word cannot contain NUL.
     var shellWord: String {
         guard unicodeScalars.contains(where: \.isUnsafeAtPrompt) else {
-            // Between single quotes only the quote is special. Scalars, because a quote may have a combining mark.
+            // Between single quotes only the quote itself is special. The text is split at scalars, because a quote and
+            // a combining mark after it form one character.
             let pieces = unicodeScalars.split(separator: "'", omittingEmptySubsequences: false).map { String($0) }
             return "'" + pieces.joined(separator: #"'\''"#) + "'"
         }

@@ -45,7 +45,8 @@ public struct LogMonitor: EventMonitor {
     private let minimumLevel: Level
     private let write: @Sendable (Level, String) -> Void
 
-    /// Makes a monitor that writes to the system's log (subsystem `convoy`), or on Linux to standard error, with times.
+    /// Makes a monitor that writes to the system's log on Apple platforms (subsystem `convoy`), elsewhere to standard
+    /// error with a time in each line.
     ///
     /// Lines that cannot be written are dropped. A full pipe whose reader does not read blocks the monitors.
     public init(minimumLevel: Level = .info) {
@@ -146,7 +147,8 @@ extension Date {
 
 #if !canImport(os)
     enum StandardError {
-        // Unwritable text is dropped. SIGPIPE is blocked: writing to a pipe without a reader would end the process.
+        // Text that cannot be written is dropped. SIGPIPE is blocked, because writing to a pipe without a reader would
+        // end the process.
         static func write(_ text: String) {
             var brokenPipe = sigset_t()
             var earlier = sigset_t()

@@ -3,7 +3,8 @@ import Foundation
 
 /// Posts a notification when an operation, its object, starts, finishes, is suspended or resumed, as AFNetworking does.
 ///
-/// Requests that share a transfer (``Request/coalesced()``) post only their end; the transfer, an operation, both.
+/// Requests that share a transfer (``Request/coalesced()``) post only their end. The transfer is an operation of its
+/// own, which posts its start and its end.
 ///
 /// ```swift
 /// let manager = RequestManager(

@@ -61,7 +61,8 @@ public struct RedirectPolicy: Sendable {
         return nil
     }
 
-    // The request is without additions of interceptors and a cookie jar. Called where the hook may run.
+    // The request is without additions that must not be sent elsewhere (from interceptors or a cookie jar). Called on
+    // the operation's thread, because it calls the hook.
     func next(after head: ResponseHead, of request: PreparedRequest, earlier: [AttemptRecord]) -> RedirectStep {
         guard maxCount > 0, let target = try? RedirectTarget(head, of: request) else { return .stands }
         do throws(RequestError) {

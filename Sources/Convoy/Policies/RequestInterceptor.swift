@@ -33,8 +33,9 @@ public protocol RequestInterceptor: Sendable {
 
     /// Whether an adapted request is still valid; asked without a lock, directly before the request is sent.
     ///
-    /// If false, for example because a token was refreshed while the request waited for its slot, it is adapted again,
-    /// at most ten times an operation. The method must be quick: it may run on the thread that resumes an operation.
+    /// If false, for example because a token was refreshed while the request waited for its slot, the request is
+    /// adapted again, at most ten times for an operation. The method must return quickly: it may run on the thread that
+    /// resumes an operation.
     func isCurrent(_ request: PreparedRequest) -> Bool
 
     /// Inspects the end of an attempt; the first decision other than `.proceed` applies.

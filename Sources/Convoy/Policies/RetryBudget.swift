@@ -43,7 +43,7 @@ public struct RetryBudget: Sendable, Hashable {
     }()
 }
 
-/// The balance of a ``RetryBudget``.
+/// The balance of a ``RetryBudget``, in integers so that rounding loses nothing.
 struct RetryBudgetState: Sendable {
     private let budget: RetryBudget
     private var balance: Double

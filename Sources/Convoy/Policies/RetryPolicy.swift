@@ -44,7 +44,8 @@ public struct RetryPolicy: Sendable, Hashable {
     public var errorCodes = Self.retryableCodes
     /// Whether non-idempotent requests are retried too, so that a POST may take effect twice.
     public var retriesNonIdempotent = false
-    /// The longest `Retry-After` that holds a request or host, by default five minutes; a longer one ends the retries.
+    /// The longest `Retry-After` that a request waits for, or that holds a host; five minutes by default, and a longer
+    /// one ends the retries.
     public var maxRetryAfter = Duration.seconds(300)
     /// The requests that a `Retry-After` applies to; by default only the request that received it.
     public var retryAfterScope = RetryAfterScope.request
@@ -90,7 +91,8 @@ public struct RetryPolicy: Sendable, Hashable {
         var ceiling = max(.zero, min(baseDelay, longest))
         // Any wait has grown to a century after 128 doublings.
         for _ in 1..<max(1, min(n, 128)) { ceiling = min(ceiling + ceiling, longest) }
-        // Rounding must not exceed the longest wait. With 0 as its first argument, `max` returns 0 for NaN.
+        // Rounding must not exceed the longest wait, and NaN must not trap: with 0 as its first argument, `max` returns
+        // 0 for NaN.
         return min(ceiling * min(max(0, unit), 1), longest)
     }
 

@@ -10,7 +10,7 @@ protocol ExecutorMember: AnyObject, Sendable {
 /// Runs callbacks, decoders and builders of one manager's operations, or the disk operations of all downloads.
 ///
 /// A member is queued once, with all the code it has to run. A worker (thread) dequeues the member, runs that code in
-/// order and dequeues the next member. One worker suffices for brief code. A clock ticks every two milliseconds
+/// order and dequeues the next member. One worker suffices for brief code. `ExecutorClock` ticks every two milliseconds
 /// while members wait. If no member was dequeued during the last two ticks, the workers are assumed to block, and their
 /// number doubles. If some were dequeued, one worker is added, up to the number of cores. Blocking code therefore delays
 /// other members by about four milliseconds; with less, workers that wait for a core would also count as blocked.

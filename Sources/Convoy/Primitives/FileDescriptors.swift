@@ -5,7 +5,8 @@
     enum FileDescriptors {
         private static let mostLookedAt: rlim_t = 16_384
 
-        // `Int.max` if the limit is unknown or above 16,384. O(*n*) for a limit of *n*; opens no descriptor.
+        // `Int.max` when the limit is above 16,384 or unknown. O(*n*) for a limit of *n*, because open descriptors may
+        // have any number below the limit; no descriptor is opened.
         static var freeCount: Int {
             var limit = rlimit()
             guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur <= mostLookedAt

@@ -2,7 +2,8 @@
 #if canImport(CLibcurl)
     import Foundation
 
-    // Unused buffers are kept: the system gets freed memory of this size, and new zeroed pages cost more than a copy.
+    // The allocator returns freed memory of this size to the system. Getting zeroed pages again takes longer than
+    // copying the bytes of a body. So some unused buffers are kept.
     enum LargeBuffers {
         static let byteCount = 256 << 10
         /// Addresses, because a pointer is not Sendable.

@@ -4,7 +4,8 @@ import Foundation
 
 /// The clock for a manager's waits: back-off, deadlines, host back-offs, rate limits.
 ///
-/// The system's unless you set ``RequestManager/Configuration/clock``: tests move `VirtualClock` of `ConvoyTesting`.
+/// It is the system's clock unless you set ``RequestManager/Configuration/clock``: tests of retries and deadlines move
+/// the `VirtualClock` of `ConvoyTesting` instead of waiting.
 ///
 /// ## Concurrency
 /// Every member is called from any thread. ``now`` and ``date`` are called often and must not call the manager.
@@ -153,7 +154,8 @@ final class TimedState<State>: Sendable {
 
     func withLock<Result: Sendable>(_ body: (inout State) -> Result) -> Result { timed.withLock { body(&$0.state) } }
 
-    // `body` also returns when `wake` is called, on the clock's queue, unless a later change returns another moment.
+    // `body` also returns the next moment or nil. Then `wake` is called without the lock, on the clock's queue, unless a
+    // later change returns another moment.
     func change<Result: Sendable>(
         wake: @escaping @Sendable () -> Void, _ body: (inout State) -> (Result, due: ContinuousClock.Instant?)
     ) -> Result {
@@ -210,7 +212,8 @@ extension Duration {
     }
 }
 
-// Copied as plain bytes: `ContinuousClock.Instant` has a resilient layout, whose size is looked up at run time.
+// `ContinuousClock.Instant` has a resilient layout, so copying a struct that contains one looks up its size at run
+// time. A struct with this type is copied as plain bytes.
 struct CompactInstant: Sendable, Hashable {
     fileprivate let nanoseconds: Int64
 
@@ -222,7 +225,8 @@ struct CompactInstant: Sendable, Hashable {
 
 extension CompactInstant {
     init(_ instant: ContinuousClock.Instant) {
-        // Beyond 292 years, the first or last moment that fits; `Int64.min` means nil in `OptionalMoment`.
+        // A moment more than 292 years away becomes the first or last moment that fits. `Int64.min` is not used,
+        // because it means nil in `OptionalMoment`.
         let nanoseconds = Int64(clamping: Self.origin.duration(to: instant).attoseconds / 1_000_000_000)
         self.nanoseconds = max(nanoseconds, .min + 1)
     }

@@ -4,7 +4,8 @@ import Foundation
 extension Request {
     /// The same request with an output made by your function, for example from another format.
     ///
-    /// Foundation's decoder of property lists may overflow the stack for deeply nested lists: trust the server.
+    /// Foundation's decoder of property lists may overflow the stack if a list is nested deeply; use it for servers
+    /// that you trust.
     ///
     /// ```swift
     /// let request = Request<Data>.get("https://example.com/a.plist")
@@ -62,8 +63,9 @@ extension Request {
 
     /// The same request with the body written to an `OutputStream`; its output is a memory stream's content or nil.
     ///
-    /// The stream is made when an acceptable response arrives, and again if the body starts over. The library opens and
-    /// closes it. A write that returns -1, or 0 for a full stream, fails the request with `.destinationUnwritable`.
+    /// The stream is made when an acceptable response arrives, and again if the body starts over. The library opens,
+    /// writes and closes it. A write that returns -1, or 0 for a full stream, fails the request with
+    /// `.destinationUnwritable`.
     ///
     /// - Parameter makeStream: makes an unopened stream. It is called, and the stream used, on the operation's own
     ///   queue, so a blocking stream delays no other request. If more bytes than ``maxBodyBytes(_:)``, by default 64

@@ -71,7 +71,8 @@ extension Request {
 
     /// The same request, but it accepts content codings and decodes the body before writing it to a file.
     ///
-    /// Bodies with other destinations are decoded anyway. A decoded download cannot be resumed or split into segments.
+    /// The modifier has no effect for other destinations, whose bodies are decoded anyway. A decoded download cannot be
+    /// resumed, and is never split into segments.
     public func decodingFile() -> Self { changed { $0.policies.decodesFile = true } }
 
     // A file of another size fails with `.integrityFailed`; nil means any size. No effect for other destinations.

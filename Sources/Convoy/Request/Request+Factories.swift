@@ -1,4 +1,5 @@
-// Request.get, .post and others. For an output isolated to the main actor, the compiler shows a comment's last line.
+// Short forms: Request.get, .post and others. If an output is isolated to the main actor, the compiler reports an
+// error, and shows the last line of the comment below the error.
 import Foundation
 
 extension Request where Output: Decodable {

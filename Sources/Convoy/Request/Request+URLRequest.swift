@@ -9,8 +9,9 @@ extension Request where Output: Decodable {
     /// Makes a request from a `URLRequest`: its method, URL, header fields, body and timeout.
     ///
     /// The output is decoded as by `init(method:url:)`. An `httpBodyStream` can be read only once, so a redirect or a
-    /// retry cannot send it again. A `timeoutInterval` other than Foundation's 60 seconds becomes ``idleTimeout(_:)``.
-    /// Settings for URLSession (cache policy, cookies, network types) are ignored. Without a URL, it has a ``defect``.
+    /// retry cannot send it again. A `timeoutInterval` other than Foundation's 60 seconds becomes the
+    /// ``idleTimeout(_:)``. Settings for URLSession (cache policy, cookies, network types) are ignored. Without a URL,
+    /// the request has a ``defect``.
     ///
     /// In a module isolated to the main actor, declare the output `nonisolated struct User: Decodable, Sendable`.
     public init(_ request: URLRequest) {
@@ -41,7 +42,8 @@ extension URLRequest {
 
     /// Makes a `URLRequest` from a request, checked as by a manager: URL, method, header fields, body and timeout.
     ///
-    /// The result lacks a manager's additions. A body that is not in memory becomes a stream that can be read once.
+    /// The result lacks the additions of a manager (defaults, cookies, interceptors). A body that is not in memory
+    /// becomes a stream that can be read once.
     ///
     /// - Throws: `.invalidRequest` for a request that cannot be sent, `.bodyUnreadable` for a file that cannot be read.
     public init<Output>(_ request: Request<Output>, relativeTo baseURL: URL? = nil) throws(RequestError) {

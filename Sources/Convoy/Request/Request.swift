@@ -32,8 +32,9 @@ public struct Request<Output: Sendable>: Sendable, CustomStringConvertible, Cust
 
     /// Describes a request whose output is made by your function from a complete body.
     ///
-    /// A relative URL is resolved against the manager's base URL (RFC 3986, section 5). The function runs in order with
-    /// the operation's callbacks, never on a transport's thread, and may block. Its error becomes `.decodingFailed`.
+    /// A relative URL is resolved against the manager's base URL (RFC 3986, section 5). An error that the function
+    /// throws becomes `.decodingFailed`. It runs in order with the operation's callbacks, never on a transport's
+    /// thread, and may block.
     public init(
         method: HTTPMethod = .get, url: some RequestURL,
         decoding: @escaping @Sendable (_ body: Data, _ head: ResponseHead) throws -> Output

@@ -105,7 +105,8 @@ extension RequestCore {
                 throw refusal("the URL \(given.redactedString) cannot be resolved against the base URL")
             }
             url = resolved
-            // The query of the base URL comes first. Another host (`//host/path`) must not receive it.
+            // The query of the base URL precedes the request's query. If the request's URL names a host
+            // (`//host/path`), that host must not receive the query of the base URL.
             if let query = baseURL.query(percentEncoded: true), !query.isEmpty, given.host() == nil {
                 let all = [query] + [given.query(percentEncoded: true)].compactMap { $0 }
                 url = resolved.withQuery(all) ?? resolved

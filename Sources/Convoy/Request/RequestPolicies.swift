@@ -54,7 +54,8 @@ extension Request {
     /// Sets when the request is sent again; the manager's policy by default.
     public func retries(_ policy: RetryPolicy) -> Self { changed { $0.policies.retries = policy } }
 
-    /// Sets the maximum time with waits for dependencies and slots, redirects, back-off; nil for none in any case.
+    /// Sets the maximum time of the request, including waits for dependencies and slots, redirects and back-off; nil
+    /// for none, even if the manager has one.
     ///
     /// After that time the request fails with `.deadlineExceeded`, and the message says what took the time. If a retry
     /// would start later, the request fails at once with the error of the last attempt. The time starts when the
@@ -94,7 +95,8 @@ extension Request {
     /// typed failure (``failing(with:decoder:)``), is not shared.
     ///
     /// Each request has its own deadline, reports progress, decodes the body itself and can be cancelled; cancelling
-    /// the last one ends the transfer. It has their highest priority, and the first one's redirect and retry policies.
+    /// the last one ends the transfer. The transfer has the highest priority among its requests, and the first
+    /// request's policies for redirects and retries.
     public func coalesced() -> Self { changed { $0.policies.isCoalesced = true } }
 
     /// Mutual exclusion: at most one request of this name runs at a time in a manager.
@@ -109,12 +111,14 @@ extension Request {
         changed { $0.policies.qualityOfService = quality }
     }
 
-    /// Attaches a value for ``AnyRequestOperation/userInfo``, never sent, described or logged; nil removes it.
+    /// Attaches a value for the operation's ``AnyRequestOperation/userInfo``, never sent, nor shown in descriptions and
+    /// logs; nil removes it.
     public func userInfo(_ key: String, _ value: (any Sendable)?) -> Self {
         changed { $0.policies.userInfo[key] = value }
     }
 
-    /// Sets the `Idempotency-Key`, by which servers recognise repetitions: unless empty, every method is retried.
+    /// Sets the `Idempotency-Key`, by which the server recognises repetitions, so that every method is retried; an
+    /// empty key has no effect.
     public func idempotencyKey(_ key: String = UUID().uuidString) -> Self { header("Idempotency-Key", key) }
 
     /// Sets how the request uses the cache of its manager; ``maxCacheAge(_:)`` and ``maxCacheStaleness(_:)`` are valid

@@ -21,7 +21,8 @@ enum ResponseDecoding {
 
     private static func make<Optional: ExpressibleByNilLiteral>(_: Optional.Type) -> Optional { nil }
 
-    // By its byte order mark, or else its charset; as UTF-8 without one, or if it is valid UTF-8 with a wrong one.
+    // By its byte order mark, or else by the charset of the content type. Text is decoded as UTF-8 if it has no charset.
+    // The same holds for valid UTF-8 whose charset is unknown or wrong.
     static func text(_ body: Data, _ head: ResponseHead) throws -> String {
         if let (encoding, name, rest) = marked(body) {
             if let text = string(rest, encoding) { return text }

@@ -5,7 +5,8 @@ import Foundation
 ///
 /// A member is any operation that the group waits for: a request, a link of a chain, a download, another group.
 /// Callbacks of members may add more members, because the group finishes after the last callback of its last member. An
-/// operation added to a stopped group fails unsent with `.cancelled`, to a finished one with `.invalidRequest`.
+/// operation that is added to a stopped group fails with `.cancelled`, to a finished one with `.invalidRequest`,
+/// without being sent.
 ///
 /// ## Concurrency
 /// Use the value from any thread.

@@ -17,7 +17,8 @@ import Foundation
 /// for try await page in pages { show(page.value.items) }
 /// ```
 ///
-/// A page that was fetched before ends the sequence with `.pageRepeated`. `prefix(_:)` limits endless new pages.
+/// A page that was fetched before would cause an endless loop, so it ends the sequence with `.pageRepeated`. Use
+/// `prefix(_:)` to limit a server that returns new pages without end.
 ///
 /// ## Concurrency
 /// `Sendable`; any number of tasks may read, each its own pages.

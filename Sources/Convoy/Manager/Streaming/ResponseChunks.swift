@@ -44,7 +44,8 @@ public struct ResponseChunks: AsyncSequence, Sendable {
 
         /// The next chunk; nil after the last.
         ///
-        /// - Throws: the operation's error, after the chunks that came; `.deadlineExceeded` and `.cancelled` at once.
+        /// - Throws: the operation's error, after the chunks that had arrived. `.deadlineExceeded` and `.cancelled`
+        ///   are thrown at once.
         public mutating func next(isolation _: isolated (any Actor)?) async throws(RequestError) -> Data? {
             let (buffer, operation) = (buffer, operation)
             let result = await withTaskCancellationHandler {
@@ -73,7 +74,8 @@ extension RequestManager {
         ResponseLines(chunks(of: request), maxLineBytes: maxLineBytes)
     }
 
-    /// Sends a request and reads server-sent events, whose lines and data have at most `maxEventBytes` (1 MiB) each.
+    /// Sends a request and reads server-sent events, whose lines and data have at most `maxEventBytes`, by default 1
+    /// MiB.
     ///
     /// As in a browser, a new connection follows one that ended, with or without an error, with the last event's id in
     /// `Last-Event-ID`; to resume after an earlier run, set that field on the request. For responses that have an end,
@@ -82,7 +84,8 @@ extension RequestManager {
     /// `maxRetries` limits the reconnections since the last event. As for retries, the policy decides which failures,
     /// status codes and methods allow a reconnection. `Accept` and `Cache-Control` are added if they are missing.
     ///
-    /// If the server is silent for longer than ``Request/idleTimeout(_:)``, the connection counts as lost.
+    /// If the server is silent for longer than ``Request/idleTimeout(_:)``, the connection counts as lost, so set that
+    /// timeout above the longest pause of the server.
     public func events(
         of request: Request<Data>, reconnecting policy: RetryPolicy = .standard, maxEventBytes: Int64 = 1 << 20
     ) -> ServerSentEvents {

@@ -68,7 +68,8 @@ public struct ResponseLines: AsyncSequence, Sendable {
 }
 
 extension AnyRequestOperation {
-    // Throws after a cancellation or the deadline. A parse error becomes the outcome, unless there is one already.
+    // Throws if the operation or the task was cancelled, or the deadline has passed. A parse error becomes the
+    // operation's outcome, unless it already has one.
     func ending<Value>(with read: () throws(RequestError) -> Value) throws(RequestError) -> Value {
         let isCancelled = Task.isCancelled
         if isCancelled { cancel() }
@@ -85,7 +86,8 @@ extension AnyRequestOperation {
     }
 }
 
-// Lines end in LF, CR LF, or CR. Append a chunk after `next()` has returned nil. O(*n*) for *n* bytes in any chunks.
+// Lines end in LF, CR LF, or CR alone. Append a chunk, call `next()` until it returns nil, then append the next chunk.
+// O(*n*) for *n* bytes, for any size of chunks.
 struct LineParser {
     private let maxBytes: Int
     private var chunk = Data()

@@ -182,7 +182,8 @@ public struct ServerSentEvent: Sendable, Hashable {
     }
 }
 
-// HTML standard, section 9.2.6. Append a chunk after `next()` has returned nil. An incomplete event is discarded.
+// HTML standard, section 9.2.6. Append a chunk, call `next()` until it returns nil, then append the next chunk. An
+// event that is incomplete at the end is discarded.
 struct EventParser {
     private let maxBytes: Int
     private var lines: LineParser

@@ -30,7 +30,8 @@ final class LoaderBody: Sendable {
 }
 
 #if canImport(FoundationNetworking)
-    /// The declared number of bytes: servers would read extra bytes as the next request, and wait for missing bytes.
+    /// Exactly the declared number of bytes: the server would read extra bytes of a grown file as the next request on
+    /// the connection, and wait for the missing bytes of a shrunken file.
     final class BodyInputStream: InputStream {
         private let source: LoaderBody
         private var reader: (any BlockingReader)?
@@ -99,7 +100,8 @@ final class LoaderBody: Sendable {
     }
 #else
     extension LoaderBody {
-        // One end of a bound pair: URLSession accepts no subclass of `InputStream`. Never run for lack of a platform.
+        // One end of a bound pair, because URLSession accepts no subclass of `InputStream`. Never run, because no Apple
+        // platform was available.
         func makeStream() -> InputStream? {
             var ends: (input: InputStream?, output: OutputStream?)
             Stream.getBoundStreams(withBufferSize: 64 << 10, inputStream: &ends.input, outputStream: &ends.output)

@@ -10,7 +10,8 @@ enum BodyReading: Sendable {
 
 /// A reader of bytes in order, which may wait for a disk.
 ///
-/// - Thread: one at a time, never libcurl's. URLSession on Linux calls `read` on the one queue of all its requests.
+/// - Thread: one at a time. libcurl's thread never calls `read`. URLSession on Linux calls it on the queue that serves
+///   all of its requests.
 protocol BlockingReader: AnyObject, Sendable {
     /// Copies the next bytes to a buffer, which is not empty, and returns their number; 0 at the end.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Result<Int, RequestError>
@@ -121,7 +122,8 @@ final class FileReader: BlockingReader, @unchecked Sendable {
             guard let status, status.st_mode & S_IFMT == S_IFREG else { return failure("it is no longer a file") }
         }
         let wanted = min(buffer.count, Int(clamping: byteCount - offset))
-        // Checked before the last bytes are returned: otherwise the server would receive a body that looks complete.
+        // This check precedes the return of the last bytes. Otherwise the server would receive a body that looks
+        // complete.
         if !mayGrow, offset + Int64(wanted) == byteCount, let status, Int64(status.st_size) > byteCount {
             return failure("it became longer while it was sent: \(status.st_size) bytes instead of \(byteCount)")
         }

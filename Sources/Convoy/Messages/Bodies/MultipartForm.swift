@@ -33,7 +33,8 @@ public struct MultipartForm: Sendable, Hashable {
 
     /// Makes an empty form.
     ///
-    /// - Parameter boundary: 1 to 70 characters of RFC 2046 (5.1.1), or the request is invalid; no part may contain it.
+    /// - Parameter boundary: 1 to 70 characters that RFC 2046 (section 5.1.1) allows; any other text makes the request
+    ///   invalid. No part may contain the boundary.
     public init(boundary: String = "convoy-" + UUID().uuidString) { self.boundary = boundary }
 
     /// The number of parts.

@@ -26,7 +26,8 @@ final class StreamReader: BlockingReader, @unchecked Sendable {
             if let defect = length.add(count) { return .failure(defect) }
         }
         isAtEnd = count == 0
-        // Checked before the last bytes are returned: otherwise the server would receive a body that looks complete.
+        // This check precedes the return of the last bytes. Otherwise the server would receive a body that looks
+        // complete.
         guard length.isComplete else { return .success(count) }
         isAtEnd = true
         var surplus: UInt8 = 0
@@ -76,7 +77,8 @@ final class SequenceReader: Sendable {
                         continue
                     }
                     if let defect = length.add(chunk.count) { return .failure(defect) }
-                    // The last chunk waits until the sequence ends: otherwise the body would look complete.
+                    // The last chunk waits until the sequence ends. Otherwise the server would receive a body that
+                    // looks complete.
                     guard length.isComplete else { return .success(chunk) }
                     kept = chunk
                 }
@@ -161,7 +163,8 @@ public final class BodyStream: Sendable, Hashable {
 
     var isUsedUp: Bool { !canRepeat && hasBegun.withLock { $0 } }
 
-    // Runs the caller's code, on a thread that may block. Throws `.bodyNotReplayable` or `.bodyUnreadable`.
+    // The thread may block, and runs the caller's code. Throws `.bodyNotReplayable` if reading has begun before and
+    // cannot be repeated, `.bodyUnreadable` if the stream cannot be opened.
     func begin() throws(RequestError) -> BodyReading {
         let mayBegin = hasBegun.withLock { hasBegun in
             defer { hasBegun = true }

@@ -1,7 +1,7 @@
 // A limit of bytes per second for several transfers.
 import Synchronization
 
-// A token bucket for several transfers. A charge for received bytes is paid when enough time has passed for them at
+// A token bucket for several transfers. A charge for received bytes is paid when enough time has passed for its bytes at
 // the rate. A transfer that has received too much pauses until its charges are paid, in order of arrival, so that
 // waiting transfers get equal shares. The callbacks of waiting transfers run without a lock.
 final class RateLimit: Sendable {
@@ -52,7 +52,8 @@ final class RateLimit: Sendable {
         return state.withLock { $0.bucket.map { Int(clamping: max(1_024, $0.rate / 20)) } ?? .max }
     }
 
-    // If false, `wake` is called when all its charges are paid, unless it leaves; on any thread, without a lock.
+    // False if the transfer must wait until the charge is paid. Then `wake` is called when all its charges are paid,
+    // unless `leave` has removed it; on any thread, without a lock.
     func charge(
         _ count: Int, to payer: ObjectIdentifier, wake: @autoclosure () -> @Sendable () -> Void
     ) -> Bool {
@@ -96,8 +97,9 @@ final class RateLimit: Sendable {
     }
 }
 
-// Paid bytes grow at the rate. A charge is paid when they reach its position, the sum of the charges up to
-// it. So charges are paid in order, rounding errors do not add up, and a new rate applies to all unpaid charges.
+// The count of paid bytes grows with time, at the rate. A charge is paid when the count reaches its position, the sum
+// of all charges up to it. So charges are paid in order, rounding errors do not add up, and a new rate applies to all
+// unpaid charges.
 struct TokenBucket {
     private(set) var rate: Int64
     private(set) var charged: Int64 = 0

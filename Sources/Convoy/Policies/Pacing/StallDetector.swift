@@ -17,7 +17,8 @@ final class StallDetector: Sendable {
         state = TimedState(State(window: SpeedWindow(minimum)), clock: clock)
     }
 
-    // A second call starts again, and has no effect after `stop()`. `tell` is called at most once, for a slow window.
+    // When `note` reports a running transfer; a second call starts again, and has no effect after `stop()`. `tell` is
+    // called at most once, when too few bytes have arrived in a window.
     func begin(_ tell: @escaping @Sendable (RequestError) -> Void) {
         change { state, _ in
             state.window.begin()

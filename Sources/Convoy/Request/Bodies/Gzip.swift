@@ -9,8 +9,9 @@ extension Request {
     /// Compresses the body with gzip and sets `Content-Encoding`, for servers that are known to accept it.
     ///
     /// The compression runs on the calling thread, except for JSON that is encoded later (``json(_:)``). Call this
-    /// method after the one that sets the body: a later body is sent uncompressed, with a wrong `Content-Encoding`. A
-    /// request without a body in memory (a file, a stream, a sequence, a form, none) is invalid.
+    /// method after the function that sets the body: a later body is sent uncompressed, with a wrong
+    /// `Content-Encoding`. Without a body, or with one that is not in memory (a file, a stream, a sequence, a form),
+    /// the request is invalid.
     ///
     /// - Complexity: O(*n*) for *n* bytes of body.
     public func gzipped() -> Self {

@@ -86,8 +86,9 @@ extension Request {
     ///
     /// With libcurl, Convoy stops reading the sequence while at least four chunks of at least 64 KiB in total wait to
     /// be sent. Chunks that are available together are sent together. The idle timeout runs while no chunk arrives. The
-    /// sequence is read in tasks with the priority of the task that calls this function. The end of the request cancels
-    /// them. Length, repetition, content type and errors are as for ``body(byteCount:canRepeat:contentType:stream:)``.
+    /// sequence is read in tasks with the priority of the task that calls this function. If the request ends first, the
+    /// waiting task is cancelled. Otherwise, length, repetition, content type and errors are as for
+    /// ``body(byteCount:canRepeat:contentType:stream:)``.
     ///
     /// URLSession on Linux cannot wait for bytes, so it rejects the request with `.invalidRequest`.
     public func body<Chunks: AsyncSequence & Sendable>(
@@ -102,7 +103,8 @@ extension Request {
         return changed { $0.take(stream, contentType) }
     }
 
-    /// Sends the bytes of a sequence in chunks of 16 KiB; a sequence of `Data` is faster and sends each chunk at once.
+    /// Sends the bytes of a sequence in chunks of 16 KiB; otherwise like the function for a sequence of `Data`, which
+    /// is faster and sends each chunk at once.
     public func body<Bytes: AsyncSequence & Sendable>(
         _ bytes: Bytes, byteCount: Int64? = nil, canRepeat: Bool = false,
         contentType: String? = "application/octet-stream"

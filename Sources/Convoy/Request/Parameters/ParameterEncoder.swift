@@ -325,7 +325,8 @@ struct UncheckedParameter: Encodable {
     let value: Any
 
     func encode(to encoder: any Encoder) throws {
-        // `Encodable` is the first case: on Apple platforms, numbers and strings would match the cases for objects.
+        // `Encodable` is the first case. On Apple platforms, numbers and strings bridge to objects, so they would match
+        // the cases for objects.
         func single(_ value: (any Encodable)?) throws {
             var container = encoder.singleValueContainer()
             if let value { try container.encode(value) } else { try container.encodeNil() }

@@ -3,8 +3,9 @@ import Foundation
 
 /// Encodes parameters as a query or an `application/x-www-form-urlencoded` body.
 ///
-/// Options, names and defaults are those of Alamofire 5's `URLEncodedFormEncoder`, and so is the text, unless Alamofire
-/// loses information: Convoy does not sort elements of arrays, keeps numeric keys, and writes a URL as one text.
+/// Options, names and defaults are those of Alamofire 5's `URLEncodedFormEncoder`. The text is the same except where
+/// Alamofire loses information: Convoy does not sort the elements of arrays, keeps numeric keys as keys, and writes a
+/// URL as one text.
 ///
 /// ```swift
 /// let search: [String: Any] = [
