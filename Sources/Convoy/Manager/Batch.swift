@@ -245,10 +245,11 @@ final class BatchRun: Producer {
     }
 
     var currentProgress: BatchProgress {
-        let transfers = state.withLock { $0.unread }.map { (ObjectIdentifier($0), $0.progress) }
+        // The operations are retained, so that no later one gets the identity of another.
+        let transfers = state.withLock { $0.unread }.map { ($0, $0.progress) }
         let now = scheduler.clock.now
         return state.withLock { state in
-            for (member, transfer) in transfers { state.move(member, transfer, at: nil) }
+            for (member, transfer) in transfers { state.move(ObjectIdentifier(member), transfer, at: nil) }
             return state.progress(at: now)
         }
     }

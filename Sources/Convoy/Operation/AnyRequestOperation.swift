@@ -953,9 +953,9 @@ extension AnyRequestOperation {
             ($0.followUp?.download, $0.requestPlan?.request.destination.segment, $0.transfer?.attempt)
         }
         let pausesInPlace = self.pausesInPlace && segment == nil && download?.keepsPart != true
-        let received = attempt?.receiving.withLock { $0 }
+        let last = attempt.map { ($0, $0.receiving.withLock { $0 }) }
         let change = schedule(at: now) {
-            $0.setSuspended(isSuspended, self, by: suspensionReason, pausesInPlace: pausesInPlace, now, received)
+            $0.setSuspended(isSuspended, self, by: suspensionReason, pausesInPlace: pausesInPlace, now, last)
         }
         guard let change else { return }
         emit(isSuspended ? .suspended : .resumed)
@@ -1015,11 +1015,11 @@ extension AnyRequestOperation {
 
 extension OperationRecord {
     mutating func takeSuspendedTransfer(
-        _ received: Attempt.Receiving?, _ now: ContinuousClock.Instant
+        _ last: (attempt: Attempt, received: Attempt.Receiving)?, _ now: ContinuousClock.Instant
     ) -> Transfer? {
         guard let ended = transfer else { return nil }
         let attempt = ended.attempt
-        if let received { keep(received) }
+        if let last, last.attempt === attempt { keep(last.received) }
         makeFollowUp().history.records.append(
             AttemptRecord(
                 number: attempt.number, request: attempt.request, started: attempt.started.instant, ended: now,
@@ -1058,11 +1058,11 @@ extension AnyRequestOperation {
     ) {
         let now = moment ?? CompactInstant(scheduler.clock.now)
         let failed = outcome.error == nil || onlyBeforeStart ? nil : withLock { $0.transfer?.attempt }
-        let received = failed?.receiving.withLock { $0 }
+        let last = failed.map { ($0, $0.receiving.withLock { $0 }) }
         var next: Schedule.Next?
         let ended = scheduler.changing(at: now.instant, then: &next) {
             end(
-                &$0, outcome, attempt: attempt, received, isDelivered: isDelivered, onlyBeforeStart: onlyBeforeStart,
+                &$0, outcome, attempt: attempt, last, isDelivered: isDelivered, onlyBeforeStart: onlyBeforeStart,
                 now
             )
         }
@@ -1076,11 +1076,12 @@ extension AnyRequestOperation {
     /// Stores the outcome, under the lock; nil if it has no effect.
     private func end(
         _ schedule: inout Schedule, _ outcome: AnyOutcome, attempt: Int?,
-        _ received: Attempt.Receiving? = nil, isDelivered: Bool, onlyBeforeStart: Bool = false, _ now: CompactInstant
+        _ last: (attempt: Attempt, received: Attempt.Receiving)? = nil, isDelivered: Bool, onlyBeforeStart: Bool = false, _ now: CompactInstant
     ) -> Ended? {
         let phase = record.phase
         guard record.end(attempt, onlyBeforeStart: onlyBeforeStart) else { return nil }
-        if record.transfer != nil, let received { record.keep(received) }
+        let received = last.flatMap { record.transfer?.attempt === $0.attempt ? $0.received : nil }
+        if let received { record.keep(received) }
         record.outcome =
             outcome.error == nil
             ? outcome : outcome.listing(record.attemptRecords(outcome.error, now.instant, received?.metrics))

@@ -4,10 +4,15 @@ import Synchronization
 
 final class Attempt: TransportClient {
     struct Receiving {
-        var isOver = false
-        /// Whether the transport has reported the end, or no more data is needed from the transport.
-        var hasEnded = false
-        var taskHasEnded = false
+        enum Phase {
+            case receiving
+            /// The transport has reported the end, or no more data is needed from the transport.
+            case ended(taskHasEnded: Bool)
+            /// The operation has left the attempt.
+            case over
+        }
+
+        var phase = Phase.receiving
         var head: ResponseHead?
         var refusal: RequestError?
         /// Whether only the beginning of the body is kept: the response is refused, or another attempt may follow.
@@ -18,12 +23,19 @@ final class Attempt: TransportClient {
         var answer: DownloadAnswer?
         var sink: (any BodySink)?
         var metrics: CopyOnWrite<TransferMetrics>?
-        var isAnswered = false
-        /// Whether the transport's thread is using the sink, so that the cleanup is left to it.
-        var isBusy = false
-        var afterwards: (@Sendable () -> Void)?
+        /// Whether the cache answers, or has not yet used the network.
+        var isAnswered: Bool
+        /// What follows when the transport's thread has left the sink; nil while it does not use the sink.
+        var afterwards: [@Sendable () -> Void]?
 
-        var accepts: Bool { !isOver && !hasEnded }
+        var accepts: Bool { if case .receiving = phase { true } else { false } }
+        var isOver: Bool { if case .over = phase { true } else { false } }
+        var taskHasEnded: Bool { if case .ended(let taskHasEnded) = phase { taskHasEnded } else { false } }
+        /// The complete response, if it is in memory and no other attempt may follow.
+        var whole: (MemorySink, ResponseHead)? {
+            guard !isPreview, let head, let sink = sink as? MemorySink else { return nil }
+            return (sink, head)
+        }
         var bodyCount: Int64 { progress.download.completedBytes }
     }
 
@@ -63,7 +75,7 @@ final class Attempt: TransportClient {
         rules = core.answerRules
         var progress = launch.progress
         progress.upload = ByteProgress(totalBytes: request.body?.byteCount)
-        receiving = Locked(Receiving(progress: progress))
+        receiving = Locked(Receiving(progress: progress, isAnswered: operation.scheduler.cache != nil))
     }
 
     // Later data is dropped. `afterwards` is called when the sink has discarded its data, or at once without a sink. If
@@ -71,24 +83,14 @@ final class Attempt: TransportClient {
     // after a cancelled download has reported its outcome.
     func close(_ afterwards: (@Sendable () -> Void)? = nil) {
         let (sink, isBusy) = receiving.withLock { receiving -> ((any BodySink)?, Bool) in
-            receiving.isOver = true
-            if receiving.isBusy {
-                let earlier = receiving.afterwards
-                receiving.afterwards = {
-                    earlier?()
-                    afterwards?()
-                }
-                return (nil, true)
-            }
+            receiving.phase = .over
+            if let afterwards { receiving.afterwards?.append(afterwards) }
             // The sink stays stored, so that the `afterwards` of a second `close` is called after the first discard.
-            return (receiving.sink, false)
+            return (receiving.sink, receiving.afterwards != nil)
         }
         if isRateControlled { stopPacing() }
-        if let sink {
-            sink.discard { afterwards?() }
-        } else if !isBusy {
-            afterwards?()
-        }
+        if isBusy { return }
+        if let sink { sink.discard { afterwards?() } } else { afterwards?() }
     }
 
     /// False if the request body cannot be sent again, or if the reader has received part of the response body.
@@ -106,7 +108,6 @@ final class Attempt: TransportClient {
 
     var defaults: RequestDefaults { operation.scheduler.defaults }
 
-    /// Whether the cache answers without the network.
     var isAnswered: Bool { receiving.withLock { $0.isAnswered } }
 
     var progress: TransferProgress { receiving.withLock { $0.progress } }
@@ -144,7 +145,7 @@ extension Attempt {
             // The transport may report another head. The body then starts again in a new sink.
             let (begins, old) = receiving.withLock { receiving -> (Bool, (any BodySink)?) in
                 guard receiving.accepts else { return (false, nil) }
-                receiving.isBusy = true
+                receiving.afterwards = []
                 defer { receiving.sink = nil }
                 return (true, receiving.sink)
             }
@@ -271,7 +272,7 @@ extension Attempt {
             if sink is MemorySink {
                 do throws(RequestError) { try sink.write(data) } catch { failure = error }
             } else {
-                (receiving.isBusy, isToBeWritten) = (true, true)
+                (receiving.afterwards, isToBeWritten) = ([], true)
             }
             return sink
         }
@@ -312,15 +313,14 @@ extension Attempt {
     /// False if the attempt was closed meanwhile; this method then does the cleanup that `close` has left.
     private func leave(_ sink: (any BodySink)?, with change: (inout Receiving) -> Void = { _ in }) -> Bool {
         let (isOver, afterwards) = receiving.withLock { receiving in
-            receiving.isBusy = false
             receiving.sink = receiving.isOver ? nil : sink
             if !receiving.isOver { change(&receiving) }
             defer { receiving.afterwards = nil }
-            return (receiving.isOver, receiving.afterwards)
+            return (receiving.isOver, receiving.afterwards ?? [])
         }
         guard isOver else { return true }
         // `afterwards` notifies observers and calls back, so it never runs on the transport's thread.
-        let rest: @Sendable () -> Void = { [operation] in if let afterwards { operation.onExecutor(afterwards) } }
+        let rest: @Sendable () -> Void = { [operation] in for work in afterwards { operation.onExecutor(work) } }
         if let sink { sink.discard(rest) } else { rest() }
         return false
     }
@@ -450,28 +450,22 @@ extension Attempt {
     @discardableResult
     func end(_ error: RequestError?, taskHasEnded: Bool) -> Bool {
         let isPlain = error == nil && !operation.asksInterceptors
-        var isOver = false
-        let whole = receiving.withLock { receiving -> (MemorySink, ResponseHead, Receiving)? in
-            guard receiving.accepts else {
-                isOver = true
-                return nil
-            }
-            (receiving.hasEnded, receiving.taskHasEnded) = (true, taskHasEnded)
+        let ended = receiving.withLock { receiving -> Receiving? in
+            guard receiving.accepts else { return nil }
+            receiving.phase = .ended(taskHasEnded: taskHasEnded)
+            let received = receiving
             // The operation takes the body from the sink. So closing the attempt must not discard it.
-            if isPlain, !receiving.isPreview, let head = receiving.head, let sink = receiving.sink as? MemorySink {
-                receiving.sink = nil
-                return (sink, head, receiving)
-            }
-            return nil
+            if isPlain, received.whole != nil { receiving.sink = nil }
+            return received
         }
-        if isOver { return false }
+        guard let received = ended else { return false }
         if isRateControlled { stopPacing() }
-        if let (sink, head, received) = whole {
+        if isPlain, let (sink, head) = received.whole {
             sample(received, statusCode: head.statusCode)
             operation.attempt(
                 number, hasReceived: sink.body, head, to: request, received, decodesAtOnce: rules.decodesAtOnce)
         } else {
-            end(with: receiving.withLock { $0 }, error)
+            end(with: received, error)
         }
         return true
     }

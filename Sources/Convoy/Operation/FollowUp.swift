@@ -294,8 +294,11 @@ extension AnyRequestOperation {
         let transfer: Transfer? = withLock { state in
             guard state.repeats(attempt.number) else { return nil }
             let followUp = state.makeFollowUp()
+            var history = history
+            // It may have begun meanwhile.
+            history.deadline = followUp.history.deadline
+            history.records.append(record)
             followUp.history = history
-            followUp.history.records.append(record)
             state.keep(received)
             (followUp.request, followUp.adapted, followUp.due) = (request ?? followUp.request, nil, nil)
             let byteCount = state.nextRequest?.body?.byteCount

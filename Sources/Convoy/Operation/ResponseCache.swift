@@ -70,8 +70,9 @@ package struct CacheQuery: Sendable {
 /// An attempt, as its cache uses it.
 package protocol CacheClient: TransportClient {
     var pausesInPlace: Bool { get }
-    /// The response needs no network: it uses no rate, says nothing about its host, and is not requested again.
-    func didFindAnswer()
+    /// The attempt uses the network. Without this call it uses no rate, says nothing about its host, and its response
+    /// is not requested again.
+    func usesNetwork()
     /// Stores the cookies of a network response of which the client receives only the stored form.
     func keepCookies(of head: ResponseHead)
     func onExecutor(_ work: @escaping @Sendable () -> Void)
@@ -88,7 +89,7 @@ package protocol CacheClient: TransportClient {
 extension Attempt: CacheClient {
     var pausesInPlace: Bool { operation.pausesInPlace }
 
-    func didFindAnswer() { receiving.withLock { $0.isAnswered = true } }
+    func usesNetwork() { receiving.withLock { $0.isAnswered = false } }
 
     func keepCookies(of head: ResponseHead) { operation.scheduler.cookies?.store(head.headerFields, from: request.url) }
 

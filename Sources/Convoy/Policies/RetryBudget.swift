@@ -78,7 +78,8 @@ struct RetryBudgetState: Sendable {
     private mutating func refill(_ now: ContinuousClock.Instant) {
         defer { counted = max(now, counted ?? now) }
         guard let counted, balance < Double(budget.reserve) else { return }
-        let earned = counted.duration(to: now).seconds * budget.reservePerSecond
+        // Another thread may have counted at a later moment.
+        let earned = max(0, counted.duration(to: now).seconds) * budget.reservePerSecond
         balance = min(balance + earned, Double(budget.reserve))
     }
 }

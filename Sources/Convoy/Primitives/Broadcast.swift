@@ -81,12 +81,16 @@ final class BroadcastSource<Element: Sendable>: Sendable {
             state.lastNumber = number ?? state.lastNumber
             state.last = element ?? state.last
             state.hasEnded = isEnd
-            return state.readers.indices.map { index in
-                let id = state.readers.keys[index]
+            var effects: [(Int, Effect)] = []
+            // `indices` would retain the dictionary, which would then be copied.
+            var index = state.readers.startIndex
+            while index != state.readers.endIndex {
                 if let element { push(element, to: &state.readers.values[index]) }
                 if isEnd { state.readers.values[index].hasEnded = true }
-                return (id, state.readers.values[index].give(now))
+                effects.append((state.readers.keys[index], state.readers.values[index].give(now)))
+                state.readers.formIndex(after: &index)
             }
+            return effects
         }
         if effects.count > 1 { effects.sort { $0.id < $1.id } }
         for (id, effect) in effects { perform(effect, for: id) }

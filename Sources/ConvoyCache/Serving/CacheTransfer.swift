@@ -159,7 +159,9 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     private func use(_ exchange: StoredExchange, waits: Bool) {
         if waits, waitsForEqual(exchange) { return }
-        if exchange.isCertain { begin(exchange) } else { look(waits: false) }
+        if exchange.isCertain { return begin(exchange) }
+        state.withLock { if $0.phase == .waiting { ($0.phase, $0.shared) = (.looking, nil) } }
+        look(waits: false)
     }
 
     // The request keeps its slot meanwhile. The wait ends when the response is stored or cannot be shared, or after
@@ -240,7 +242,6 @@ final class CacheTransfer: TransferTask, TransportClient {
             cache.count { $0.misses[status.forward ?? .miss, default: 0] += 1 }
             return send(sent, as: role)
         }
-        client.didFindAnswer()
         if let stale { refresh(stale) }
         beginServing()
     }
@@ -263,6 +264,7 @@ final class CacheTransfer: TransferTask, TransportClient {
     private func send(_ request: PreparedRequest, as role: Role) {
         var sent = request
         question.options.policy.addFields(to: &sent)
+        client.usesNetwork()
         do throws(RequestError) {
             let task = try client.makeTransfer(for: sent, client: self)
             let requestTime = now

@@ -58,7 +58,7 @@ struct TransferTests {
         func didFinish(_ error: RequestError?) { ends.withLock { $0.append(error) } }
 
         var pausesInPlace: Bool { true }
-        func didFindAnswer() {}
+        func usesNetwork() {}
         func keepCookies(of _: ResponseHead) {}
         func onExecutor(_ work: @escaping @Sendable () -> Void) { work() }
         func onTaskControl(_ work: @escaping @Sendable () -> Void) { work() }

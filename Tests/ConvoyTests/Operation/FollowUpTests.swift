@@ -93,7 +93,7 @@ import Testing
         let launch = OperationRecord.Launch(
             number: 1, request: prepared, plan: TypedRequestPlan(request), moment: moment)
         let attempt = Attempt(launch, of: operation, request: prepared, started: moment)
-        if row.isAnswered { attempt.didFindAnswer() }
+        if row.isAnswered { attempt.receiving.withLock { $0.isAnswered = true } }
         let head = row.status.map { ResponseHead(statusCode: $0, headerFields: row.fields, url: prepared.url) }
         var error = row.failure
         if error == nil, let head, head.statusCode >= 300 {

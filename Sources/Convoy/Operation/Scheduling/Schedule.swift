@@ -515,7 +515,7 @@ struct Schedule {
     // Nil if the operation was suspended before, or still is. A transport that cannot pause in place ends the attempt.
     mutating func setSuspended(
         _ isSuspended: Bool, _ operation: AnyRequestOperation, by reason: SuspensionReasons, pausesInPlace: Bool,
-        _ now: ContinuousClock.Instant, _ received: Attempt.Receiving? = nil
+        _ now: ContinuousClock.Instant, _ last: (attempt: Attempt, received: Attempt.Receiving)? = nil
     ) -> SuspensionChange? {
         if operation.record.hasOutcome { return nil }
         let wasSuspended = operation.record.isSuspended
@@ -536,7 +536,7 @@ struct Schedule {
         case .waiting(.owner) where !isSuspended: change.step = queue(operation)
         case .running where isSuspended && operation.record.taskPhase.isMade && !pausesInPlace:
             // The next attempt is not launched until this one has stopped writing.
-            change.ended = operation.record.takeSuspendedTransfer(received, now)
+            change.ended = operation.record.takeSuspendedTransfer(last, now)
             operation.record.attempt += 1
             operation.record.taskPhase = .launching
         case .running where !isSuspended && !operation.isGroup: change.step = run(operation)

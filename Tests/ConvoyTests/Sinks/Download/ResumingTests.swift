@@ -550,7 +550,7 @@ import Testing
         download.executor.async { gate.wait() }
         Thread { first.send(Self.old.prefix(100_000)) }.start()
         await look {
-            operation.withLock { $0.transfer }?.attempt.receiving.withLock { $0.isBusy } == true
+            operation.withLock { $0.transfer }?.attempt.receiving.withLock { $0.afterwards != nil } == true
         }
         let begun = operation.withLock { $0.timings.attemptStarted }
         operation.suspend()
