@@ -1076,7 +1076,8 @@ extension AnyRequestOperation {
     /// Stores the outcome, under the lock; nil if it has no effect.
     private func end(
         _ schedule: inout Schedule, _ outcome: AnyOutcome, attempt: Int?,
-        _ last: (attempt: Attempt, received: Attempt.Receiving)? = nil, isDelivered: Bool, onlyBeforeStart: Bool = false, _ now: CompactInstant
+        _ last: (attempt: Attempt, received: Attempt.Receiving)? = nil, isDelivered: Bool,
+        onlyBeforeStart: Bool = false, _ now: CompactInstant
     ) -> Ended? {
         let phase = record.phase
         guard record.end(attempt, onlyBeforeStart: onlyBeforeStart) else { return nil }
