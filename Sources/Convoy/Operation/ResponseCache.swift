@@ -112,6 +112,10 @@ extension Attempt: CacheClient {
         (policies.acceptableStatusCodes, policies.acceptableContentTypes) = (.any, nil)
         (policies.decodesRefusal, policies.sharedRateLimit) = (nil, nil)
         if operation.withLock({ $0.followUp?.history.hasLeftOrigin == true }) { policies.hasLeftOrigin = true }
+        // A redirect may have removed fields of the manager.
+        for field in scheduler.defaults.headerFields where !request.headerFields.contains(field.name) {
+            policies.omittedHeaderFields.insert(field.name.lowercased())
+        }
         core.policies = policies
         let made = RequestOperation(Request<Data>(core: core) { body, _ in body.data }, of: scheduler, isInternal: true)
         scheduler.begin(made)

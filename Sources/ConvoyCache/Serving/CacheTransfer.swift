@@ -149,7 +149,7 @@ final class CacheTransfer: TransferTask, TransportClient {
 
     private func look(waits: Bool) {
         let known = cache.look(query, waits: waits) { found in
-            if found.decision.answers { return self.begin(found) }
+            if found.decision.answers { return self.readOn { self.begin(found) } }
             self.client.onTaskControl { self.use(found, waits: waits) }
         }
         guard let known else { return }
@@ -484,7 +484,9 @@ final class CacheTransfer: TransferTask, TransportClient {
     // MARK: Serving a stored response
 
     func readOn(_ work: @escaping @Sendable () -> Void) {
-        if store.mayBlock { cache.onDisk(work) } else { work() }
+        guard store.mayBlock else { return work() }
+        // A client that cannot pause waits for a thread of the disk's pool, so it must not use all of them.
+        if client.pausesInPlace { cache.onDisk(work) } else { client.onExecutor(work) }
     }
 
     func beginServing() {

@@ -55,6 +55,28 @@ struct SecretTests {
         #expect(try await !world.get("/stored/496") { Self.request($0, 496, key: 495) }.isHit)
     }
 
+    /// The refresh repeats the request to the other origin, to which the redirect took no secret.
+    @Test func refreshAfterARedirectHasNoSecretOfTheManager() async throws {
+        let (other, sent) = (try TestServer(), EventLog<RecordedRequest>())
+        defer { other.shutDown() }
+        other.respond { request in
+            sent.record(request)
+            return .fresh(control: "max-age=0, stale-while-revalidate=600")
+        }
+        let target = other.url("/b")
+        let world = try CacheWorld(.memory, { $0.headerFields = ["X-Api-Key": "secret", "Authorization": "secret"] }) {
+            request, _ in
+            #expect(request.value(of: "X-Api-Key") == "secret")
+            return .redirect(to: "\(target)")
+        }
+        for count in 1...3 {
+            _ = try await world.get()
+            await sent.wait(count: count)
+        }
+        #expect(
+            sent.events.flatMap { [$0.value(of: "X-Api-Key"), $0.value(of: "Authorization")] }.allSatisfy { $0 == nil })
+    }
+
     @Test func sharedCacheHasNothingOfOneUser() async throws {
         let world = try CacheWorld(.disk, sharing: .shared()) { request, _ in
             let isPrivate = request.target.hasPrefix("/private")

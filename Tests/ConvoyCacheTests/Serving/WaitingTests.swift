@@ -35,6 +35,24 @@ struct WaitingTests {
         #expect(try await reader.value == large)
     }
 
+    /// More requests than threads for disks; each writes its file on one of them, and waits for that if it cannot pause.
+    @Test func manyFilesOfOneStoredResponseAreWritten() async throws {
+        let exchanges = EventLog<StubExchange>()
+        let transport = StubTransport(pausesInPlace: false) { exchanges.record($0) }
+        let world = try CacheWorld(
+            .disk,
+            {
+                ($0.transport, $0.maxConcurrentOperationCount) = (.custom(transport), 1_000)
+                $0.maxConcurrentPerHost = 1_000
+            }, reply: { _, _ in .fresh() })
+        let operations = (0..<130).map { world.manager.download("http://stub/a", to: world.directory.file("\($0)")) }
+        try await world.clock.timersSet(count: 129)
+        await exchanges.wait()
+        exchanges.events.first?.answer(200, headerFields: ["Cache-Control": "max-age=60"], body: Data("body".utf8))
+        for operation in operations { _ = try await operation.response() }
+        #expect(exchanges.count == 1)
+    }
+
     /// The lookup finds a response that is stale when the operation runs.
     ///
     /// The operation waits an hour, in a suspended manager or in a busy queue.
