@@ -69,10 +69,12 @@ struct SecretTests {
             #expect(request.value(of: "X-Api-Key") == "secret")
             return .redirect(to: "\(target)")
         }
-        for count in 1...3 {
+        for _ in 1...3 {
             _ = try await world.get()
-            await sent.wait(count: count)
+            // The refresh, which is one at a time, has ended.
+            await world.manager.drain()
         }
+        #expect(sent.count >= 3)
         #expect(
             sent.events.flatMap { [$0.value(of: "X-Api-Key"), $0.value(of: "Authorization")] }.allSatisfy { $0 == nil })
     }
