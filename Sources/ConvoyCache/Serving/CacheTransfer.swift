@@ -242,8 +242,7 @@ final class CacheTransfer: TransferTask, TransportClient {
             cache.count { $0.misses[status.forward ?? .miss, default: 0] += 1 }
             return send(sent, as: role)
         }
-        if let stale { refresh(stale) }
-        beginServing()
+        beginServing(refreshing: stale)
     }
 
     /// Validates a stale response in the background (RFC 5861, section 3), once at a time for each key.
@@ -489,14 +488,16 @@ final class CacheTransfer: TransferTask, TransportClient {
         if client.pausesInPlace { cache.onDisk(work) } else { client.onExecutor(work) }
     }
 
-    func beginServing() {
+    func beginServing(refreshing stale: StoredHead? = nil) {
         let role = state.withLock { $0.role }
         guard case .serve(let entry, let form) = role else { return answerUnavailable() }
         let isWithoutBody = form == .notModified || form == .unsatisfiable || question.method == .head
-        if isWithoutBody { return serve(entry, form, .data(Data())) }
-        guard let body = entry.body.map(StoredBody.data) ?? store.openBody(of: entry, key: question.key) else {
-            return sendInstead()
-        }
+        let body =
+            isWithoutBody
+            ? .data(Data()) : entry.body.map(StoredBody.data) ?? store.openBody(of: entry, key: question.key)
+        guard let body else { return sendInstead() }
+        // Not before the body is open: the refresh may replace the stored response.
+        if let stale { refresh(stale) }
         serve(entry, form, body)
     }
 
