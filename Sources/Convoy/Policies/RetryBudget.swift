@@ -43,7 +43,7 @@ public struct RetryBudget: Sendable, Hashable {
     }()
 }
 
-/// The balance of a ``RetryBudget``, in integers so that rounding loses nothing.
+/// The balance of a ``RetryBudget``.
 struct RetryBudgetState: Sendable {
     private let budget: RetryBudget
     private var balance: Double
@@ -78,8 +78,7 @@ struct RetryBudgetState: Sendable {
     private mutating func refill(_ now: ContinuousClock.Instant) {
         defer { counted = max(now, counted ?? now) }
         guard let counted, balance < Double(budget.reserve) else { return }
-        // Another thread may have counted at a later moment.
-        let earned = max(0, counted.duration(to: now).seconds) * budget.reservePerSecond
+        let earned = counted.duration(to: now).seconds * budget.reservePerSecond
         balance = min(balance + earned, Double(budget.reserve))
     }
 }
