@@ -54,12 +54,16 @@ final class CacheTransfer: TransferTask, TransportClient {
         var metrics: TransferMetrics?
         var requestTime: Int64 = 0
         var recording: Recording?
+        /// The bytes of the body that no one receives, because a stored response or another request replaces it.
+        var droppedBytes = 0
         /// The lookup of a request that other requests may wait for, or that waits itself.
         var shared: StoredExchange?
     }
 
     static let chunkBytes = 256 << 10
     static let mostWait = Duration.seconds(5)
+    /// A longer body is not read to its end to use its connection again; it may have no end.
+    static let mostDroppedBytes = 64 << 10
 
     let cache: HTTPCache
     let query: CacheQuery
@@ -104,7 +108,14 @@ final class CacheTransfer: TransferTask, TransportClient {
             }
         }
         network?.resume()
-        if looks { if let exchange = found.load() { begin(exchange) } else { look(waits: true) } }
+        if looks {
+            if let exchange = found.load() {
+                // Opening a file on this thread would delay other starts.
+                if exchange.readsFile { readOn { self.begin(exchange) } } else { begin(exchange) }
+            } else {
+                look(waits: true)
+            }
+        }
         if pumps { readOn { self.pump() } }
     }
 
@@ -387,15 +398,19 @@ final class CacheTransfer: TransferTask, TransportClient {
     }
 
     func didReceive(_ data: Data) -> Bool {
-        let (passes, recording, isRefused) = state.withLock { state -> (Bool, Recording?, Bool) in
+        let (passes, recording, isRefused, dropped) = state.withLock {
+            state -> (Bool, Recording?, Bool, (any TransferTask)?) in
             defer { state.isRefused = false }
             switch state.role {
             case .forward, .bypass:
                 state.recording?.bytes += Int64(data.count)
-                return (true, state.recording, state.isRefused)
-            case .validate, .complete, .serve, .sendAgain: return (false, nil, false)
+                return (true, state.recording, state.isRefused, nil)
+            case .validate, .complete, .serve, .sendAgain:
+                state.droppedBytes += data.count
+                return (false, nil, false, state.droppedBytes > Self.mostDroppedBytes ? state.network : nil)
             }
         }
+        dropped?.cancel()
         if let recording, !recording.writer.write(data) {
             endSharing(handsOver: false)
             state.withLock { $0.recording = nil }
@@ -412,10 +427,12 @@ final class CacheTransfer: TransferTask, TransportClient {
     func didCollect(_ metrics: TransferMetrics) { state.withLock { $0.metrics = metrics } }
 
     func didFinish(_ error: RequestError?) {
-        let (role, recording, isCancelled, isOver) = state.withLock { state in
-            defer { (state.recording, state.network) = (nil, nil) }
-            return (state.role, state.recording, state.isCancelled, state.phase == .ended)
+        let (role, recording, isCancelled, isOver, isEnough) = state.withLock { state in
+            defer { (state.recording, state.network, state.droppedBytes) = (nil, nil, 0) }
+            let isEnough = state.droppedBytes > Self.mostDroppedBytes
+            return (state.role, state.recording, state.isCancelled, state.phase == .ended, isEnough)
         }
+        let error = isEnough ? nil : error
         // If the transfer was cancelled before it started, `cancel` has already called `client.didFinish`.
         if isOver { return }
         if isCancelled {

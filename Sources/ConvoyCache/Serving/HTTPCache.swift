@@ -228,6 +228,8 @@ final class StoredExchange: CacheExchange {
     /// Nil for any other decision than to request the rest.
     let beginning: Data?
 
+    var readsFile: Bool { if case .serve(let index, _, _) = decision { entries[index].body == nil } else { false } }
+
     /// Looks in the store, if there is one.
     init(
         _ question: CacheQuestion, _ known: [StoredEntry] = [], in store: (any CacheStore)? = nil,

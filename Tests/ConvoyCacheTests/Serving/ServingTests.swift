@@ -204,6 +204,26 @@ struct ServingTests {
         #expect(error?.code == .connectionFailed || error?.code == .connectionLost)
     }
 
+    /// The cache replaces the body of the 503 by a stored one, and requests the whole instead of a wrong rest.
+    @Test(arguments: Place.allCases, [503, 206])
+    func aBodyThatNoOneReceivesNeedNotEnd(_ place: Place, _ status: Int) async throws {
+        let isRest = status == 206
+        let world = try CacheWorld(place) { request, number in
+            if number == 2 {
+                let fields = [("ETag", "\"v\""), ("Content-Range", "bytes 4-1048579/1048580")]
+                return .status(status, headerFields: fields, body: Data(count: 1 << 20))
+                    .stalling(afterBodyBytes: 512 << 10)
+            }
+            return isRest
+                ? .cut(request, number, [("Cache-Control", "max-age=60")], rest: [])
+                : .fresh("0123456789", control: "max-age=1, stale-if-error=60")
+        }
+        _ = try? await world.get { $0.retries(.never) }
+        if !isRest { world.clock.advance(by: .seconds(5)) }
+        #expect(try await world.text { $0.retries(.never) } == "0123456789")
+        #expect(world.sent.count == (isRest ? 3 : 2))
+    }
+
     @Test(arguments: [false, true])
     func staleWhileRevalidateRefreshesOnceInTheBackground(_ isCancelled: Bool) async throws {
         let gate = Gate()

@@ -43,6 +43,11 @@ struct TransferTests {
         let status = Locked<CacheStatus?>(nil)
         let body = Locked(Data())
         let isFull = Locked(false)
+        let pausesInPlace: Bool
+        /// The work of the executor, which a client that cannot pause performs when the test says so.
+        let delayed = Locked<[@Sendable () -> Void]>([])
+
+        init(pausesInPlace: Bool = true) { self.pausesInPlace = pausesInPlace }
 
         func didReceive(_ head: ResponseHead) { heads.withLock { $0.append(head) } }
         func didReceive(_ data: Data) -> Bool {
@@ -57,10 +62,11 @@ struct TransferTests {
         func didCollect(_ metrics: TransferMetrics) { status.withLock { $0 = metrics.cache } }
         func didFinish(_ error: RequestError?) { ends.withLock { $0.append(error) } }
 
-        var pausesInPlace: Bool { true }
         func usesNetwork() {}
         func keepCookies(of _: ResponseHead) {}
-        func onExecutor(_ work: @escaping @Sendable () -> Void) { work() }
+        func onExecutor(_ work: @escaping @Sendable () -> Void) {
+            if pausesInPlace { work() } else { delayed.withLock { $0.append(work) } }
+        }
         func onTaskControl(_ work: @escaping @Sendable () -> Void) { work() }
         func refresh(_: PreparedRequest, _: CacheOptions, _: @escaping @Sendable () -> Void) {}
         func makeTransfer(for _: PreparedRequest, client: any TransportClient) -> any TransferTask {
@@ -227,6 +233,22 @@ struct TransferTests {
         let ends = client.ends.withLock { $0 }
         #expect(ends.count == 1)
         #expect(ends.first??.underlying is StoredAnswerIsGone)
+    }
+
+    /// A transfer is started where other starts wait for it.
+    @Test func aFileIsOpenedOnAThreadThatMayWait() async throws {
+        let world = try CacheWorld(.disk) { _, _ in
+            .generated(byteCount: 300_000, headerFields: [("Cache-Control", "max-age=60")])
+        }
+        _ = try await world.get()
+        try #require(world.cache.statistics.entryCount == 1)
+        let query = CacheQuery(try world.request().core.prepared(RequestDefaults()), nil, clock: world.clock)
+        let found = StoredExchange(world.cache.question(query, world.cache.store.digest), in: world.cache.store)
+        let client = FakeClient(pausesInPlace: false)
+        world.cache.makeTransfer(for: query, found, client: client).resume()
+        #expect(client.heads.withLock { $0.isEmpty })
+        for work in client.delayed.withLock({ $0 }) { work() }
+        #expect(client.body.withLock { $0.count } == 300_000)
     }
 
     @Test func responseThatDoesNotFitIsNotReportedAsStored() throws {
