@@ -218,7 +218,7 @@ final class BatchRun: Producer {
     private func perform(_ effects: BatchState.Effects) {
         send(effects.sending)
         if !effects.operations.isEmpty {
-            scheduler.frozen { for operation in effects.operations { operation.cancel() } }
+            scheduler.holdingStarts { for operation in effects.operations { operation.cancel() } }
         }
         effects.pulling?.cancel()
         effects.room?.resume(returning: effects.acceptsMore)

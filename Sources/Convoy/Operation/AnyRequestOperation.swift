@@ -704,7 +704,7 @@ extension AnyRequestOperation {
 }
 
 extension AnyRequestOperation {
-    func carry(_ progress: TransferProgress) {
+    func reportShared(_ progress: TransferProgress) {
         var progress = progress
         // Each observer measures the speed itself.
         (progress.upload.bytesPerSecond, progress.download.bytesPerSecond) = (nil, nil)
@@ -891,7 +891,7 @@ extension AnyRequestOperation {
     }
 
     private func deadlineHasPassed() {
-        withLock { $0.transfer?.attempt }?.learnThatNothingCame()
+        withLock { $0.transfer?.attempt }?.recordMissingResponse()
         let why = scheduler.why(self)
         conclude(.deadlineExceeded, "its deadline has passed: it \(why)\(spentTime)")
     }
@@ -1382,7 +1382,7 @@ extension OperationRecord {
     var notificationTargets: NotificationTargets { isObserved ? .observers : isSeen ? .foundation : .none }
 
     /// True if the operation finished before the mark; the caller must then notify Foundation of the end.
-    mutating func becomeSeen() -> Bool {
+    mutating func markSeen() -> Bool {
         guard !isSeen else { return false }
         isSeen = true
         return isFinished
@@ -1393,7 +1393,7 @@ extension AnyRequestOperation {
     /// Returns the operation for user code, which may wait for it or make another operation depend on it.
     func handedOut() -> Self {
         #if canImport(FoundationNetworking)
-            if isInternal, withLock({ $0.becomeSeen() }) {
+            if isInternal, withLock({ $0.markSeen() }) {
                 didChangeValue(forKey: StateKey.isFinished.rawValue)
             }
         #endif

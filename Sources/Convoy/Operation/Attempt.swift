@@ -520,7 +520,7 @@ extension Attempt {
     }
 
     /// If no response has arrived when the deadline passes, the limits of the host count a failure.
-    func learnThatNothingCame() {
+    func recordMissingResponse() {
         let received = receiving.withLock { $0 }
         guard received.accepts, received.head == nil else { return }
         sample(received, statusCode: nil, RequestError(.deadlineExceeded, "no response in time"))
@@ -535,7 +535,7 @@ extension Attempt {
             HostSample(latency: latency, statusCode: statusCode, failure: failure?.code), of: operation)
     }
 
-    func giveAnswer() {
+    func acceptResponse() {
         let received = receiving.withLock { $0.isOver ? nil : $0 }
         guard let received, let head = received.head, let sink = received.sink else { return }
         guard received.isPreview else { return complete(sink, head, received) }

@@ -259,7 +259,7 @@ extension AnyRequestOperation {
     }
 
     private func stand(_ ending: AttemptEnding, _ error: RequestError?) {
-        guard let error = error ?? ending.finalError else { return ending.attempt.giveAnswer() }
+        guard let error = error ?? ending.finalError else { return ending.attempt.acceptResponse() }
         conclude(
             AnyOutcome(error: telling(error.with(request?.summary), of: ending)), attempt: ending.attempt.number,
             taskHasEnded: ending.taskHasEnded)
@@ -325,7 +325,7 @@ extension AnyRequestOperation {
     func waitForDescriptor(_ attempt: Int) -> Bool {
         let waits = schedule { schedule in
             let followUp = record.makeFollowUp()
-            guard followUp.history.shortages < FollowUp.mostShortages, schedule.putOff(self, attempt, until: .time)
+            guard followUp.history.shortages < FollowUp.mostShortages, schedule.postpone(self, attempt, until: .time)
             else {
                 return false
             }
@@ -436,7 +436,7 @@ extension AnyRequestOperation {
         let given = schedule { schedule -> (AttemptContext, PreparedRequest)? in
             guard let original = record.prepared, let request = record.nextRequest else { return nil }
             if isUnsent {
-                guard schedule.putOff(self, number, until: .interceptor) else { return nil }
+                guard schedule.postpone(self, number, until: .interceptor) else { return nil }
             } else {
                 guard record.phase == .deciding, record.attempt == number else { return nil }
                 schedule.queues.release(self)

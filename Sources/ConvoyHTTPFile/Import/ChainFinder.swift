@@ -114,8 +114,8 @@ struct ChainFinder {
         guard let counts = lengths[text.start] else { return nil }
         for count in counts.sorted(by: >) where count <= text.utf8.count {
             let value = Substring(text.utf8.prefix(count))
-            let goesOn = text.utf8.dropFirst(count).first?.isWordByte == true
-            if !goesOn, let source = sources[value] { return (value, source) }
+            let continues = text.utf8.dropFirst(count).first?.isWordByte == true
+            if !continues, let source = sources[value] { return (value, source) }
         }
         return nil
     }

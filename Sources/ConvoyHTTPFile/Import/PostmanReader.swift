@@ -375,14 +375,14 @@ enum PostmanScript {
             nesting.depth = 0
             // The blanks after a line end are skipped now, so that later line ends do not read them again.
             if character != ";" { rest = rest.drop(while: \.isWhitespace) }
-            guard character == ";" || !goesOn(text.last { !$0.isWhitespace }, rest) else { continue }
+            guard character == ";" || !continues(text.last { !$0.isWhitespace }, rest) else { continue }
             statements.append(text.trimmed)
             text = ""
         }
         return (statements + [text.trimmed]).filter { !$0.isEmpty }
     }
 
-    private static func goesOn(_ last: Character?, _ rest: Substring) -> Bool {
+    private static func continues(_ last: Character?, _ rest: Substring) -> Bool {
         guard let last, let next = rest.first else { return false }
         return "=+-*/%&|,.(?:<>!".contains(last) || ".?:+*&|".contains(next) || rest.hasPrefix("else")
             || last == ")" && next == "{"

@@ -21,8 +21,8 @@ extension String {
     /// The function compares scalars, because Swift treats a slash with a combining mark as one character, but a server
     /// sees a slash.
     func mayFollow(host: Substring, before next: String) -> Bool {
-        let goesOn = next.unicodeScalars.first.map { !$0.endsAuthority && $0 != ":" } ?? false
-        if goesOn {
+        let continues = next.unicodeScalars.first.map { !$0.endsAuthority && $0 != ":" } ?? false
+        if continues {
             return utf8.allSatisfy { (0x30...0x39).contains($0) || (0x41...0x5A).contains($0 & 0xDF) || $0 == 0x2D }
         }
         if !host.isEmpty { return utf8.isEmpty || utf8.first == 0x2F }

@@ -122,7 +122,7 @@ public struct OperationGroup: Sendable {
         effects.task?.cancel()
         if !effects.members.isEmpty {
             // Nested groups may be deep, so the trampoline cancels one level after the other instead of recursing.
-            Trampoline.run { scheduler.frozen { for member in effects.members { member.cancel() } } }
+            Trampoline.run { scheduler.holdingStarts { for member in effects.members { member.cancel() } } }
         }
         // The serial executor runs this after the group's own callbacks, and not on a transport's thread.
         if let outcome = effects.outcome { operation.onExecutor { operation.conclude(outcome) } }

@@ -149,10 +149,10 @@ final class LoaderBody: Sendable {
 
         private func feed(from reader: any BlockingReader) {
             var buffer = [UInt8](repeating: 0, count: 64 << 10)
-            var goesOn = true
-            while goesOn {
+            var continues = true
+            while continues {
                 let result = buffer.withUnsafeMutableBytes { reader.read(into: $0) }
-                goesOn = take(result.map { $0 > 0 ? Data(buffer[..<$0]) : nil })
+                continues = take(result.map { $0 > 0 ? Data(buffer[..<$0]) : nil })
             }
         }
 

@@ -147,14 +147,16 @@ extension Scheduler {
             // Progress uses the same serial executor, so it is reported before the outcome. At most one call is
             // pending, however fast bytes arrive.
             shared.notifyProgress(at: .executor) { progress in
-                for operation in self.schedule.withLock({ $0.coalescer.subscribers(key) }) { operation.carry(progress) }
+                for operation in self.schedule.withLock({ $0.coalescer.subscribers(key) }) {
+                    operation.reportShared(progress)
+                }
             }
             enqueue(shared, as: .shared)
         } else {
             // The closure runs on the serial executor that also delivers later progress.
             shared.onExecutor {
                 let progress = shared.progress
-                if progress != TransferProgress() { operation.carry(progress) }
+                if progress != TransferProgress() { operation.reportShared(progress) }
             }
         }
         return true

@@ -86,7 +86,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
     override func cancelAllOperations() {
         let held = state.withLock { $0.held.map(\.operation) }
         let cancel = { for operation in self.unfinished + held { operation.cancel() } }
-        if let scheduler { scheduler.frozen(cancel) } else { cancel() }
+        if let scheduler { scheduler.holdingStarts(cancel) } else { cancel() }
         super.cancelAllOperations()
     }
 

@@ -450,7 +450,7 @@ struct Schedule {
     // MARK: After the start
 
     /// The attempt waits without a slot; false if it is no longer the current one.
-    mutating func putOff(_ operation: AnyRequestOperation, _ attempt: Int, until wait: OperationRecord.Wait) -> Bool {
+    mutating func postpone(_ operation: AnyRequestOperation, _ attempt: Int, until wait: OperationRecord.Wait) -> Bool {
         guard operation.record.phase == .running, operation.record.attempt == attempt else { return false }
         (operation.record.phase, operation.record.taskPhase) = (.waiting(wait), .none)
         queues.release(operation, isUnsent: wait == .interceptor)

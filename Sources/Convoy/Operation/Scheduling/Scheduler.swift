@@ -238,7 +238,7 @@ extension Scheduler {
     }
 
     func cancelAll() {
-        frozen {
+        holdingStarts {
             cancelProducers()
             cancelAll { _ in true }
         }
@@ -249,7 +249,7 @@ extension Scheduler {
     }
 
     func cancelAll(where isMeant: (AnyRequestOperation) -> Bool) {
-        frozen {
+        holdingStarts {
             for producer in producers.withLock({ Array($0.values) }) { producer.cancel(where: isMeant) }
             for operation in operations where isMeant(operation) { operation.cancel() }
         }
@@ -257,7 +257,7 @@ extension Scheduler {
 
     /// Otherwise the slot of a cancelled operation would go to another that is about to be cancelled, and is sent in
     /// vain.
-    func frozen(_ work: () -> Void) {
+    func holdingStarts(_ work: () -> Void) {
         schedule.withLock { $0.cancellations += 1 }
         work()
         suspend { $0.cancellations -= 1 }
@@ -307,7 +307,7 @@ extension Scheduler {
     }
 
     func shutDown() {
-        frozen {
+        holdingStarts {
             // Otherwise a running batch would have requests that are rejected, instead of cancelled.
             cancelProducers()
             schedule.withLock { $0.isShutDown = true }

@@ -84,7 +84,7 @@
                     address.flatMap { CurlHandle.transfer(of: context)?.openSocket(for: $0.pointee) } ?? -1
                 },
                 debug: { _, kind, text, count, context in
-                    CurlHandle.transfer(of: context)?.hear(kind, .init(start: text, count: count))
+                    CurlHandle.transfer(of: context)?.handleDebug(kind, .init(start: text, count: count))
                     return 0
                 },
                 progress: { context, _, _, _, _ in

@@ -38,7 +38,7 @@
         // libcurl lists these and others.
 
         /// From 7.84.0 on and before 8.1.0, an easy handle appends to the freed last line of its previous response if a
-        /// response begins with a folded line (``CurlTransfer/hear(_:_:)``).
+        /// response begins with a folded line (``CurlTransfer/handleDebug(_:_:)``).
         static let remembersFreedLine = (0x07_54_00..<0x08_01_00).contains(version)
 
         // Whether libcurl reports a response as complete when its HTTP/2 connection fails (``CurlTransfer/mayBeCut``).

@@ -168,7 +168,7 @@
             if place.veto == .isUnusable { return sendAgain() }
             let isCut = code == 0 && mayBeCut
             if isShareable {
-                if goesOn(after: code, handle) { return }
+                if continues(after: code, handle) { return }
                 if isTimeOver(code) { giveUpConnection() }
                 leaveConnection(hasFailed: code != 0)
             }
@@ -354,7 +354,7 @@
             let wasAtFirstField = response.parser.isAtFirstField
             defer {
                 // In verbose mode, libcurl passes the line after a status line to the debug callback before it stores
-                // the line. So `hear(_:_:)` can change a folded line.
+                // the line. So `handleDebug(_:_:)` can change a folded line.
                 if response.parser.isAtFirstField != wasAtFirstField, CurlLibrary.remembersFreedLine {
                     handle?.setVerbose(isHTTPS || !wasAtFirstField)
                 }
@@ -551,7 +551,7 @@
         }
 
         /// Handles a log line of libcurl (kind 0), a header line (1), or a handshake message: received (5) or sent (6).
-        func hear(_ kind: Int32, _ bytes: UnsafeMutableRawBufferPointer) {
+        func handleDebug(_ kind: Int32, _ bytes: UnsafeMutableRawBufferPointer) {
             switch kind {
             case 1 where response.parser.isAtFirstField && bytes.first?.isBlank == true:
                 guard CurlLibrary.remembersFreedLine else { return }
@@ -560,7 +560,7 @@
                 bytes[0] = UInt8(ascii: ":")
             case 0:
                 if timesSent == 0, place.handshake.hasBegun { place.handshake.look() }
-                hear(UnsafeRawBufferPointer(bytes))
+                handleLogLine(UnsafeRawBufferPointer(bytes))
             case 5, 6:
                 if kind == 6 { place.handshake.hasBegun = true }
                 // An alert consists of a level, 1 or 2, and a reason. No other message is that short.
@@ -571,7 +571,7 @@
             }
         }
 
-        private func hear(_ text: UnsafeRawBufferPointer) {
+        private func handleLogLine(_ text: UnsafeRawBufferPointer) {
             if let session = TLSSession(text) { place.handshake.session = session }
             guard let logLine = CurlLogLine(text) else { return }
             if logLine == .environmentProxy { handle?.usesEnvironmentProxy = true }
@@ -602,7 +602,7 @@
 
         /// Whether the transfer waits or is sent again, because libcurl was not allowed to open a connection
         /// (``ConnectionPlace/Veto``), or because a shared connection was lost before the head.
-        func goesOn(after code: CURLcode, _ handle: CurlHandle) -> Bool {
+        func continues(after code: CURLcode, _ handle: CurlHandle) -> Bool {
             guard let loop, failure == nil else { return false }
             let veto = place.veto
             place.veto = nil

@@ -83,7 +83,7 @@ import Testing
         await manager.drain()
         var progress = TransferProgress()
         progress.download.completedBytes = 60
-        operation.carry(progress)
+        operation.reportShared(progress)
         #expect(operation.progress == TransferProgress())
         #expect(log.events.isEmpty)
     }
