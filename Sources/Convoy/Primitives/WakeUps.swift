@@ -7,10 +7,10 @@ final class WakeUps {
 
     private var postponed: [() -> Void] = []
 
-    /// Wake-ups on this thread are postponed until the function returns or calls ``performAll()``.
-    static func postponing(_ body: (WakeUps) -> Void) {
+    /// Wake-ups on this thread are postponed until ``performPostponed()``, at the latest until the function returns.
+    static func postponing(_ body: () -> Void) {
         let wakeUps = WakeUps()
-        current.with(wakeUps) { body(wakeUps) }
+        current.with(wakeUps, body)
         wakeUps.performAll()
     }
 
@@ -19,12 +19,14 @@ final class WakeUps {
         wakeUps.postponed.append(wakeUp)
     }
 
-    /// Performs the wake-ups that this thread has postponed; called before code that may make the thread wait.
+    /// Called before code that may make the thread wait.
     static func performPostponed() { current.value?.performAll() }
 
-    func performAll() {
-        let wakeUps = postponed
-        postponed = []
-        for wakeUp in wakeUps { wakeUp() }
+    private func performAll() {
+        while !postponed.isEmpty {
+            let wakeUps = postponed
+            postponed = []
+            for wakeUp in wakeUps { wakeUp() }
+        }
     }
 }

@@ -123,22 +123,25 @@ import Testing
     @Test func wakeUpsWaitForTheEndAndKeepTheirOrder() {
         var log: [String] = []
         WakeUps.perform { log.append("at once") }
-        WakeUps.postponing { wakeUps in
-            WakeUps.perform { log.append("1") }
+        WakeUps.postponing {
+            WakeUps.perform {
+                log.append("1")
+                WakeUps.perform { log.append("nested") }
+            }
             WakeUps.perform { log.append("2") }
             log.append("first part")
-            wakeUps.performAll()
+            WakeUps.performPostponed()
             WakeUps.perform { log.append("3") }
             log.append("end")
         }
-        #expect(log == ["at once", "first part", "1", "2", "end", "3"])
+        #expect(log == ["at once", "first part", "1", "2", "nested", "end", "3"])
     }
 
     /// A worker that starts a callback at once would take the core of the thread that still ends requests.
     @Test func aPoolIsWokenAfterTheLastEnd() async {
         let (pool, log) = (ExecutorPool(), EventLog<String>())
         let member = Member("callback", log)
-        WakeUps.postponing { _ in
+        WakeUps.postponing {
             pool.submit(member)
             log.record("end")
         }
@@ -148,7 +151,7 @@ import Testing
     /// A callback in place may wait for what this thread has postponed.
     @Test func aCallbackInPlaceFindsNothingPostponed() {
         var log: [String] = []
-        WakeUps.postponing { _ in
+        WakeUps.postponing {
             WakeUps.perform { log.append("wake-up") }
             CallbackInPlace.run { log.append("callback") }
         }

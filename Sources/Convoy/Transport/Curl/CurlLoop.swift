@@ -95,6 +95,8 @@
                 sockets.act(multi)
             }
             while let transfer = flushes.popLast() { transfer.flush() }
+            // The next requests are sent by now, so the woken threads take no time from them.
+            WakeUps.performPostponed()
             takeMessages()
             checkTimes()
             // Polling has just stopped. The next turn checks all sockets, so that libcurl reports the events to watch.
@@ -108,6 +110,7 @@
                 if hasWatched { _ = sockets.wait(milliseconds: 0) }
                 return false
             }
+            WakeUps.performPostponed()
             let start = ContinuousClock.now
             let wanted = isIdle ? options.idleConnectionTime : nextTimeCheck.map { $0 - start } ?? .seconds(60)
             // The wait is limited to a day, because the idle time may have any length.
@@ -147,20 +150,17 @@
         private func takeMessages() {
             var remaining: Int32 = 0
             var message = curl_multi_info_read(multi, &remaining)
-            guard message != nil else { return }
-            WakeUps.postponing { wakeUps in
-                var count = 0
-                while let done = message?.pointee {
-                    // CURLMSG_DONE (1) is the only kind. `CurlTransfer.end(_:)` may free the message.
-                    if done.msg == 1, let easy = done.easy_handle {
-                        quietLooks = 0
-                        let context = convoy_get_pointer(easy, CURLINFO_PRIVATE)
-                        CurlHandle.transfer(of: context)?.end(done.data.result)
-                    }
-                    count += 1
-                    if count.isMultiple(of: 16) { wakeUps.performAll() }
-                    message = curl_multi_info_read(multi, &remaining)
+            var count = 0
+            while let done = message?.pointee {
+                // CURLMSG_DONE (1) is the only kind. `CurlTransfer.end(_:)` may free the message.
+                if done.msg == 1, let easy = done.easy_handle {
+                    quietLooks = 0
+                    let context = convoy_get_pointer(easy, CURLINFO_PRIVATE)
+                    CurlHandle.transfer(of: context)?.end(done.data.result)
                 }
+                count += 1
+                if count.isMultiple(of: 16) { WakeUps.performPostponed() }
+                message = curl_multi_info_read(multi, &remaining)
             }
         }
 

@@ -259,14 +259,16 @@
                 return refuseAll(error.code.rawValue)
             }
             var hasSleptIdle = false
-            while let transfers = take(for: loop, hasSleptIdle) {
-                loop.turn(transfers)
-                let sleeps = inbox.withLock { inbox in
-                    inbox.isAwake =
-                        !inbox.transfers.isEmpty || loop.looksAgain || (inbox.isClosing && loop.isIdle)
-                    return !inbox.isAwake
+            WakeUps.postponing {
+                while let transfers = take(for: loop, hasSleptIdle) {
+                    loop.turn(transfers)
+                    let sleeps = inbox.withLock { inbox in
+                        inbox.isAwake =
+                            !inbox.transfers.isEmpty || loop.looksAgain || (inbox.isClosing && loop.isIdle)
+                        return !inbox.isAwake
+                    }
+                    hasSleptIdle = loop.wait(sleeps: sleeps)
                 }
-                hasSleptIdle = loop.wait(sleeps: sleeps)
             }
             convoy_end_thread()
             withExtendedLifetime(loop) {}
