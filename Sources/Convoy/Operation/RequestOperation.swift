@@ -190,7 +190,7 @@ public final class RequestOperation<Output: Sendable>: AnyRequestOperation, @unc
 extension AnyRequestOperation {
     /// Waits for the outcome, in order with the handlers; cancelling the task cancels the operation.
     func outcome(isEnqueued: Bool = true) async -> AnyOutcome {
-        let outcome = await withTaskCancellationHandler {
+        await withTaskCancellationHandler {
             // An unsafe continuation suffices, because a handler is called exactly once.
             await withUnsafeContinuation { continuation in
                 let handler = FinishHandler(place: .inTurn) { outcome in
@@ -202,12 +202,6 @@ extension AnyRequestOperation {
             // This closure runs under the task's own lock, and `cancel()` must not. So another queue calls it.
             scheduler.taskControl.async { self.cancel() }
         }
-        #if THREAD_SANITIZER
-            // If the continuation was resumed before its task waited, the sanitizer sees no order: the task continues
-            // after an atomic load in libswift_Concurrency, which is not instrumented. A lock is an order that it sees.
-            withLock { _ in }
-        #endif
-        return outcome
     }
 
     fileprivate var hasNoResult: RequestError {
