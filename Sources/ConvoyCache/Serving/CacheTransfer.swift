@@ -249,6 +249,8 @@ final class CacheTransfer: TransferTask, TransportClient {
         }
         guard begins else { return cache.fetches.end(exchange, by: ObjectIdentifier(self), handsOver: true) }
         _ = found.storeIfNil(exchange)
+        // The request has changed since the lookup, or the response is no longer fresh.
+        guard answers || hasSlot else { return endWithoutSlot() }
         guard answers else {
             cache.count { $0.misses[status.forward ?? .miss, default: 0] += 1 }
             return send(sent, as: role)
@@ -407,10 +409,12 @@ final class CacheTransfer: TransferTask, TransportClient {
                 return (true, state.recording, state.isRefused, nil)
             case .validate, .complete, .serve, .sendAgain:
                 state.droppedBytes += data.count
-                return (false, nil, false, state.droppedBytes > Self.mostDroppedBytes ? state.network : nil)
+                guard state.droppedBytes > Self.mostDroppedBytes else { return (false, nil, false, nil) }
+                defer { state.network = nil }
+                return (false, nil, false, state.network)
             }
         }
-        dropped?.cancel()
+        if let dropped { client.onTaskControl { dropped.cancel() } }
         if let recording, !recording.writer.write(data) {
             endSharing(handsOver: false)
             state.withLock { $0.recording = nil }
@@ -427,12 +431,10 @@ final class CacheTransfer: TransferTask, TransportClient {
     func didCollect(_ metrics: TransferMetrics) { state.withLock { $0.metrics = metrics } }
 
     func didFinish(_ error: RequestError?) {
-        let (role, recording, isCancelled, isOver, isEnough) = state.withLock { state in
+        let (role, recording, isCancelled, isOver) = state.withLock { state in
             defer { (state.recording, state.network, state.droppedBytes) = (nil, nil, 0) }
-            let isEnough = state.droppedBytes > Self.mostDroppedBytes
-            return (state.role, state.recording, state.isCancelled, state.phase == .ended, isEnough)
+            return (state.role, state.recording, state.isCancelled, state.phase == .ended)
         }
-        let error = isEnough ? nil : error
         // If the transfer was cancelled before it started, `cancel` has already called `client.didFinish`.
         if isOver { return }
         if isCancelled {
@@ -441,9 +443,10 @@ final class CacheTransfer: TransferTask, TransportClient {
             return finish(error ?? Self.cancelled)
         }
         switch role {
-        case .serve where error == nil: return serveInstead()
-        case .sendAgain where error == nil: return client.onTaskControl { self.send(self.request, as: .forward) }
-        case .validate(let entry, let form), .serve(let entry, let form):
+        // The head has decided. The rest of its response, or an error in it, means nothing.
+        case .serve: return serveInstead()
+        case .sendAgain: return client.onTaskControl { self.send(self.request, as: .forward) }
+        case .validate(let entry, let form):
             if let error, isUnreachable(error), mayServe(entry) {
                 state.withLock { state in
                     (state.role, state.status.detail) = (.serve(entry, form), "stale-if-error")
@@ -451,11 +454,10 @@ final class CacheTransfer: TransferTask, TransportClient {
                 return serveInstead()
             }
             if let error, isUnreachable(error), cache.configuration.answersGatewayTimeout {
-                removeAfterLastUse()
                 state.withLock { ($0.role, $0.phase, $0.isPumping) = (.bypass, .serving, true) }
                 return answerUnavailable()
             }
-        case .forward, .complete, .bypass, .sendAgain: break
+        case .forward, .complete, .bypass: break
         }
         if let recording {
             if error == nil { keep(recording) } else { keepPart(recording) }
@@ -551,14 +553,16 @@ final class CacheTransfer: TransferTask, TransportClient {
             state.withLock { ($0.status.forward, $0.status.detail) = (.miss, "only-if-cached") }
             return answerUnavailable()
         }
-        guard hasSlot else {
-            state.withLock { $0.phase = .ended }
-            return client.didFinish(
-                RequestError(.connectionLost, "the stored body no longer exists", underlying: StoredAnswerIsGone()))
-        }
+        guard hasSlot else { return endWithoutSlot() }
         cache.count { $0.misses[.miss, default: 0] += 1 }
         state.withLock { ($0.phase, $0.status.forward, $0.isPumping) = (.network, .miss, false) }
         client.onTaskControl { self.send(self.request, as: .forward) }
+    }
+
+    private func endWithoutSlot() {
+        state.withLock { $0.phase = .ended }
+        client.didFinish(
+            RequestError(.connectionLost, "the stored response is gone", underlying: StoredAnswerIsGone()))
     }
 
     /// The request may not use the network (RFC 9111, section 5.2.1.7), or the server is unreachable (section 5.2.2.2).

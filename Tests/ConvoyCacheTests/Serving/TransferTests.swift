@@ -157,22 +157,17 @@ struct TransferTests {
         #expect(client.heads.withLock { $0.map(\.statusCode) } == [200])
     }
 
-    /// The client gets the response, nothing, or status 504 instead of the response.
-    @Test(arguments: [("no-store", false, [200]), ("no-store", true, []), ("no-store, no-cache", false, [504])])
-    func confirmationThatForbidsStoringRemovesWithoutAReaderToo(
-        _ control: String, _ isCancelled: Bool, _ statusCodes: [Int]
-    ) throws {
-        var configuration = HTTPCache.Configuration()
-        configuration.answersGatewayTimeout = true
-        let tests = Self(cache: .memory(capacity: 1 << 20, configuration: configuration))
-        try tests.store(["Cache-Control": "max-age=1, must-revalidate", "ETag": "\"a\""])
-        tests.clock.advance(by: .seconds(5))
-        let transfer = try tests.start()
-        try tests.respond(304, ["ETag": "\"a\"", "Cache-Control": control])
+    /// The client gets the response, or nothing; that the connection is then cut means nothing.
+    @Test(arguments: [(false, [200]), (true, [])])
+    func confirmationThatForbidsStoringRemovesWithoutAReaderToo(_ isCancelled: Bool, _ statusCodes: [Int]) throws {
+        try store(["Cache-Control": "max-age=1, must-revalidate", "ETag": "\"a\""])
+        clock.advance(by: .seconds(5))
+        let transfer = try start()
+        try respond(304, ["ETag": "\"a\"", "Cache-Control": "no-store"])
         if isCancelled { transfer.cancel() }
-        try tests.network.didFinish(Self.cut)
-        #expect(tests.client.heads.withLock { $0.map(\.statusCode) } == statusCodes)
-        #expect(tests.cache.statistics.entryCount == 0)
+        try network.didFinish(Self.cut)
+        #expect(client.heads.withLock { $0.map(\.statusCode) } == statusCodes)
+        #expect(cache.statistics.entryCount == 0)
     }
 
     @Test func aRefusedRangeIsRequestedAsTheCompleteFile() throws {
@@ -229,6 +224,21 @@ struct TransferTests {
         try store(["Cache-Control": "max-age=60"])
         client.ends.withLock { $0 = [] }
         _ = try start(hasSlot: false, afterLookingUp: cache.removeAll)
+        #expect(transport.tasks.withLock { $0.count } == 1)
+        let ends = client.ends.withLock { $0 }
+        #expect(ends.count == 1)
+        #expect(ends.first??.underlying is StoredAnswerIsGone)
+    }
+
+    /// A download adds a field to its request after the lookup.
+    @Test func aChangedRequestUsesNoNetworkWithoutASlot() throws {
+        try store(["Cache-Control": "max-age=60", "Vary": "Accept-Encoding"])
+        client.ends.withLock { $0 = [] }
+        let query = CacheQuery(try makeRequest(), nil, clock: clock)
+        let found = try #require(cache.look(query) { _ in })
+        var changed = try makeRequest()
+        changed.headerFields["Accept-Encoding"] = "identity"
+        cache.makeTransfer(for: CacheQuery(changed, nil, clock: clock), found, client: client).resume()
         #expect(transport.tasks.withLock { $0.count } == 1)
         let ends = client.ends.withLock { $0 }
         #expect(ends.count == 1)
