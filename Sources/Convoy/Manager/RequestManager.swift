@@ -97,8 +97,7 @@ public final class RequestManager: Sendable {
     public var maxConcurrentOperationCount: Int {
         get { scheduler.schedule.withLock { $0.limit } }
         set {
-            scheduler.schedule.withLock { $0.limit = max(1, newValue) }
-            scheduler.pump()
+            scheduler.changing { $0.limit = max(1, newValue) }
             scheduler.limitHasChanged()
         }
     }

@@ -999,11 +999,15 @@ extension AnyRequestOperation {
             let attempt = self.withLock { $0.transfer?.attempt }
             if attempt?.adjustsLater() == true { return }
             let isPaused = attempt?.isPaused ?? false
+            var isStale = false
             let action = self.withLock { state -> (task: any TransferTask, runs: Bool)? in
-                guard let runs = state.adjust(isPaused: isPaused) else { return nil }
+                // Another attempt may have begun, which is not paused for the reasons of this one.
+                isStale = state.transfer?.attempt !== attempt
+                guard !isStale, let runs = state.adjust(isPaused: isPaused) else { return nil }
                 state.transfer?.runningChanges &+= 1
                 return state.transfer.map { ($0.task, runs) }
             }
+            if isStale { return self.adjustTask() }
             if let action {
                 self.noteRunning()
                 if action.runs { action.task.resume() } else { action.task.suspend() }
@@ -1031,11 +1035,8 @@ extension OperationRecord {
 
 extension AnyRequestOperation {
     /// With `attempt`, the call has an effect only while that attempt is the current one.
-    func conclude(
-        _ error: RequestError, response: ResponseHead? = nil, attempt: Int? = nil, taskHasEnded: Bool = false
-    ) {
-        let error = error.with(request?.summary, response: response)
-        conclude(AnyOutcome(error: error), attempt: attempt, taskHasEnded: taskHasEnded)
+    func conclude(_ error: RequestError, attempt: Int? = nil, taskHasEnded: Bool = false) {
+        conclude(AnyOutcome(error: error.with(request?.summary)), attempt: attempt, taskHasEnded: taskHasEnded)
     }
 
     // No effect if there is an outcome, while a complete download is moved to its file, or with `onlyBeforeStart` after

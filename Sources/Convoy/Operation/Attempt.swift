@@ -342,7 +342,7 @@ extension Attempt.Receiving {
         switch answer {
         case .body(let offset, let whole):
             progress.resumedBytes = offset
-            total = whole ?? total.map { $0.addingReportingOverflow(offset).partialValue }
+            total = whole ?? total
         case .isWhole(let byteCount): (progress.resumedBytes, total) = (byteCount, byteCount)
         case .isUnchanged, .mismatch, .refused, nil: progress.resumedBytes = 0
         }

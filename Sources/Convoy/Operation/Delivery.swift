@@ -183,8 +183,7 @@ enum CallbackInPlace {
     static var isRunning: Bool { current.value != nil }
 
     static func run(_ callback: () -> Void) {
-        WakeUps.performPostponed()
-        current.with(mark, callback)
+        WakeUps.performingAtOnce { current.with(mark, callback) }
     }
 }
 

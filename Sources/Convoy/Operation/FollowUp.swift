@@ -433,7 +433,7 @@ extension AnyRequestOperation {
             @escaping @Sendable ([any RequestInterceptor], AttemptContext, PreparedRequest) async throws
             -> @Sendable () -> Void
     ) {
-        let given = schedule { schedule -> (AttemptContext, PreparedRequest)? in
+        let given = schedule { schedule -> (AttemptContext, PreparedRequest, old: PreparedRequest?)? in
             guard let original = record.prepared, let request = record.nextRequest else { return nil }
             if isUnsent {
                 guard schedule.postpone(self, number, until: .interceptor) else { return nil }
@@ -442,14 +442,15 @@ extension AnyRequestOperation {
                 schedule.queues.release(self)
             }
             let followUp = record.makeFollowUp()
+            let old = followUp.adapted
             followUp.adapted = nil
             let attempt = AttemptContext(
                 number: number + (box?.policies.earlierAttemptCount ?? 0), originalRequest: original,
                 hasLeftOrigin: followUp.history.hasLeftOrigin || box?.policies.hasLeftOrigin == true,
                 isMirror: box?.policies.isMirror == true, earlierAttempts: followUp.history.records)
-            return (attempt, request)
+            return (attempt, request, old)
         }
-        guard let (attempt, request) = given else { return }
+        guard let (attempt, request, _) = given else { return }
         let interceptors = interceptors(box)
         // The request waits for this task. At the default priority, tasks of higher priority could starve this one.
         let task = Task(priority: .userInitiated) {

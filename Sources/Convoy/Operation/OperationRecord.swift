@@ -10,16 +10,19 @@ import Foundation
 // queued, so objects that are made later hold what a queued operation does not need. The record is never copied.
 struct OperationRecord: ~Copyable {
     enum Phase: Hashable, Sendable {
-        /// Neither enqueued nor started. Next: preparing, blocked, handedOver, ended.
+        /// Neither enqueued nor started; a group may be started by hand. Next: preparing, blocked, handedOver, running,
+        /// ended, finishing.
         case created
         /// Waits for its dependencies. Next: preparing, ended.
         case blocked
         /// Its request is built and checked, or looked up in the cache. Next: waiting, handedOver, blocked, running,
         /// ended, finishing.
         case preparing
-        /// Has no slot. Next: preparing, handedOver, running, blocked, ended, finishing.
+        /// Has no slot; a transfer that is paused may end. Next: preparing, handedOver, running, blocked, deciding,
+        /// completing, ended, finishing.
         case waiting(Wait)
-        /// An operation queue starts it. With the manager's own queue it has a slot. Next: running, preparing, ended.
+        /// An operation queue starts it. With the manager's own queue it has a slot, unless it needs none or the queue
+        /// has a limit. Next: running, preparing, ended.
         case handedOver
         /// An attempt is running, or the function of a group. A request has a slot, unless the cache or another
         /// request answers it, or it has no manager. Next: deciding, completing, waiting, finishing.

@@ -32,8 +32,7 @@ class RequestPlan: @unchecked Sendable {
     }
 
     var isGroup: Bool { if case .group = kind { true } else { false } }
-    var hasRequest: Bool { if case .request = kind { true } else { false } }
-    var core: RequestCore? { hasRequest ? request : nil }
+    var core: RequestCore? { if case .request = kind { request } else { nil } }
     /// Builds the request of a chain's link: user code, on the operation's serial executor.
     var build: (@Sendable () throws -> RequestPlan)? { if case .link(_, let build) = kind { build } else { nil } }
     var link: LinkLabel? { if case .link(let label, _) = kind { label } else { nil } }

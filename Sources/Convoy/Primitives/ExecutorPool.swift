@@ -209,7 +209,7 @@ struct ThreadSlot<Value>: Sendable {
         nonmutating set { box.value = newValue }
     }
 
-    func with<Result>(_ value: Value, _ body: () -> Result) -> Result {
+    func with<Result>(_ value: Value?, _ body: () -> Result) -> Result {
         let box = box
         let outer = box.value
         box.value = value

@@ -19,8 +19,13 @@ final class WakeUps {
         wakeUps.postponed.append(wakeUp)
     }
 
-    /// Called before code that may make the thread wait.
     static func performPostponed() { current.value?.performAll() }
+
+    /// For code that may make the thread wait: nothing is postponed meanwhile.
+    static func performingAtOnce(_ body: () -> Void) {
+        performPostponed()
+        current.with(nil, body)
+    }
 
     private func performAll() {
         while !postponed.isEmpty {

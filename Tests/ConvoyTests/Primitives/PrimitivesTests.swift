@@ -148,14 +148,17 @@ import Testing
         #expect(await log.wait(count: 2) == ["end", "callback"])
     }
 
-    /// A callback in place may wait for what this thread has postponed.
+    /// A callback in place may wait for what this thread has postponed, or for what it begins itself.
     @Test func aCallbackInPlaceFindsNothingPostponed() {
         var log: [String] = []
         WakeUps.postponing {
             WakeUps.perform { log.append("wake-up") }
-            CallbackInPlace.run { log.append("callback") }
+            CallbackInPlace.run {
+                WakeUps.perform { log.append("at once") }
+                log.append("callback")
+            }
         }
-        #expect(log == ["wake-up", "callback"])
+        #expect(log == ["wake-up", "at once", "callback"])
     }
 
     private final class Member: ExecutorMember {

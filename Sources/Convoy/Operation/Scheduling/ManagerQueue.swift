@@ -63,7 +63,8 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         set {
             super.maxConcurrentOperationCount = newValue
             limit.store(super.maxConcurrentOperationCount, ordering: .releasing)
-            scheduler?.limitQueue(maxConcurrentOperationCount != OperationQueue.defaultMaxConcurrentOperationCount)
+            // As below.
+            scheduler?.limitQueue { self.limit.load(ordering: .acquiring) != Self.defaultMaxConcurrentOperationCount }
         }
     }
 
@@ -137,6 +138,35 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
             }
             if freed.isEmpty { return }
             for operation in freed { super.addOperation(operation) }
+        }
+    }
+}
+
+// A barrier as an operation among the requests, so that a cycle through it is found like any other. Callers never see it.
+final class BarrierOperation: AnyRequestOperation, @unchecked Sendable {
+    // @unchecked: this class adds only the constant `block`, which has its own lock.
+
+    private static let queue = DispatchQueue(label: "convoy.barriers", attributes: .concurrent)
+    private let block: Locked<(@Sendable () -> Void)?>
+
+    init(_ scheduler: Scheduler, block: @escaping @Sendable () -> Void) {
+        self.block = Locked(block)
+        super.init(requestPlan: .none, scheduler: scheduler, isMonitored: false)
+        name = "a barrier"
+    }
+
+    /// Ignores a cancellation while the block is running: the barrier finishes after the block.
+    override func postpones(_ outcome: AnyOutcome) -> Bool { isExecuting }
+
+    override func begin() {
+        // The block may be slow, so it has its own thread.
+        Self.queue.async {
+            let block = self.block.withLock { block in
+                defer { block = nil }
+                return block
+            }
+            block?()
+            self.conclude(AnyOutcome(error: nil))
         }
     }
 }

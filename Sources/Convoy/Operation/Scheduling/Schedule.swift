@@ -381,9 +381,10 @@ struct Schedule {
         return groups
     }
 
-    /// From then on that queue decides the order, so it receives the waiting operations.
-    mutating func limitQueue() -> [AnyRequestOperation] {
-        isQueueLimited = true
+    /// With a limit, the queue decides the order, so it receives the waiting operations.
+    mutating func limitQueue(_ isLimited: Bool) -> [AnyRequestOperation] {
+        isQueueLimited = isLimited
+        guard isLimited else { return [] }
         let waiting = operations { $0 == .caller }.filter {
             $0.record.phase == .waiting(.slot) && !$0.record.hasBegun
         }

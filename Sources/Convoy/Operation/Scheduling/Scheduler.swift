@@ -3,8 +3,8 @@ import Foundation
 
 // ``Schedule`` makes the decisions; this class performs them with no lock held. It starts operations, or adds them to
 // the operation queue. The operations retain their scheduler, so the manager may be released while they run. The
-// manager's own queue receives only operations that are ready and have a slot. Foundation rescans every operation that
-// is not ready on every event, which makes long chains quadratic. A caller's queue receives every operation at once, so
+// manager's own queue receives only operations that are ready: with a slot, unless they need none or the queue has a
+// limit. Foundation rescans every operation that is not ready on every event, which makes long chains quadratic. A caller's queue receives every operation at once, so
 // that the guarantees of that queue apply. The scheduler of an operation without a manager has no queue.
 final class Scheduler: Sendable {
     private static let inlineStartLimit = 64
@@ -432,9 +432,8 @@ extension Scheduler {
         for group in groups { startGroup(group) }
     }
 
-    func limitQueue(_ isLimited: Bool) {
-        guard isLimited else { return schedule.withLock { $0.isQueueLimited = false } }
-        for operation in changing({ $0.limitQueue() }) { enter(operation) }
+    func limitQueue(_ isLimited: () -> Bool) {
+        for operation in changing({ $0.limitQueue(isLimited()) }) { enter(operation) }
     }
 }
 
