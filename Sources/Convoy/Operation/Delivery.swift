@@ -183,7 +183,9 @@ enum CallbackInPlace {
     static var isRunning: Bool { current.value != nil }
 
     static func run(_ callback: () -> Void) {
-        WakeUps.performingAtOnce { current.with(mark, callback) }
+        // The callback may wait for what this thread has postponed, or for what it begins itself.
+        WakeUps.performPostponed()
+        WakeUps.current.with(nil) { current.with(mark, callback) }
     }
 }
 
