@@ -195,7 +195,8 @@ extension Attempt {
         var plain = head
         // The library added the range. For the original request the result is the complete file, so it counts as a 200.
         if resumePoint != nil, head.statusCode == 206 { plain.statusCode = 200 }
-        let refusal = rules.refusal(of: plain, defaults) ?? rangeRefusal(head)
+        // 206 is left only if the library did not add the range.
+        let refusal = rules.refusal(of: plain, defaults) ?? (plain.statusCode == 206 ? rangeRefusal(head) : nil)
         guard let download else { return (nil, refusal) }
         let answer = download.judge(
             head, continuing: resumePoint, in: rules.destination.segment,
@@ -212,7 +213,6 @@ extension Attempt {
 
     /// Responses to several ranges, or to another unit, are not checked (RFC 9110, section 15.3.7).
     private func rangeRefusal(_ head: ResponseHead) -> RequestError? {
-        guard resumePoint == nil, head.statusCode == 206 else { return nil }
         guard let asked = request.headerFields["Range"] else {
             // For a download, `download.judge` reports an error of its own.
             guard download == nil else { return nil }
