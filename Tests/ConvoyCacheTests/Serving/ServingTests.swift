@@ -205,7 +205,7 @@ struct ServingTests {
     }
 
     enum UnusedBody: CaseIterable {
-        case endless, endlessOverURLSession, cut
+        case endless, endlessOverURLSession, cut, undecodable
     }
 
     /// The cache replaces the body of the 503 by a stored one, and requests the whole instead of a wrong rest.
@@ -215,7 +215,11 @@ struct ServingTests {
         let world = try CacheWorld(.disk, { if body == .endlessOverURLSession { $0.transport = .urlSession } }) {
             request, number in
             if number == 2 {
-                let fields = [("ETag", "\"v\""), ("Content-Range", "bytes 4-1048579/1048580")]
+                var fields = [("ETag", "\"v\""), ("Content-Range", "bytes 4-1048579/1048580")]
+                if body == .undecodable {
+                    fields.append(("Content-Encoding", "gzip"))
+                    return .status(status, headerFields: fields, body: "not gzip at all")
+                }
                 let reply = Reply.status(status, headerFields: fields, body: Data(count: 1 << 20))
                 return body == .cut
                     ? reply.performing(.close, at: .responseBody(afterBytes: 10))

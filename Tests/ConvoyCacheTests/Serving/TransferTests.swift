@@ -158,12 +158,14 @@ struct TransferTests {
     }
 
     /// The client gets the response, or nothing; that the connection is then cut means nothing.
-    @Test(arguments: [(false, [200]), (true, [])])
-    func confirmationThatForbidsStoringRemovesWithoutAReaderToo(_ isCancelled: Bool, _ statusCodes: [Int]) throws {
+    @Test(arguments: [("no-store", false, [200]), ("no-store", true, []), ("no-store, no-cache", false, [200])])
+    func confirmationThatForbidsStoringRemovesWithoutAReaderToo(
+        _ control: String, _ isCancelled: Bool, _ statusCodes: [Int]
+    ) throws {
         try store(["Cache-Control": "max-age=1, must-revalidate", "ETag": "\"a\""])
         clock.advance(by: .seconds(5))
         let transfer = try start()
-        try respond(304, ["ETag": "\"a\"", "Cache-Control": "no-store"])
+        try respond(304, ["ETag": "\"a\"", "Cache-Control": control])
         if isCancelled { transfer.cancel() }
         try network.didFinish(Self.cut)
         #expect(client.heads.withLock { $0.map(\.statusCode) } == statusCodes)

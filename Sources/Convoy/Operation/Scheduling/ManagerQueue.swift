@@ -63,7 +63,7 @@ final class ManagerQueue: OperationQueue, @unchecked Sendable {
         set {
             super.maxConcurrentOperationCount = newValue
             limit.store(super.maxConcurrentOperationCount, ordering: .releasing)
-            // As below.
+            // The closure reads the limit, because two threads may set it at once.
             scheduler?.limitQueue { self.limit.load(ordering: .acquiring) != Self.defaultMaxConcurrentOperationCount }
         }
     }
